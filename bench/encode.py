@@ -116,7 +116,7 @@ def ours(folder: Path, device: torch.device, embeds: bool, engine: str = "auto")
 def sentence_transformers(folder: Path, device: torch.device) -> System:
     from sentence_transformers import SentenceTransformer
 
-    made = SentenceTransformer(str(folder), device=str(device))  # a folder of transformers gets mean pooling
+    made = SentenceTransformer(str(folder), device=str(device))  # a transformers folder gets mean pooling
     if device.type == "cuda":
         made = made.bfloat16()
     return lambda texts: made.encode(list(texts), batch_size=BATCH, convert_to_tensor=True).float().cpu().numpy()

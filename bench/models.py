@@ -1,7 +1,7 @@
 """Trained models beside each other on real text: `python -m bench.models A B --source FILE`, model folders or runs.
 
 They take turns, each as `heed.load` gives it: on the CPU with weights of eight bits and the shortlist that it has. What counts
-is target tokens a second, of the texts as they are; all after the first are compared with the first, round by round.
+is target tokens per second, of the texts as they are; all after the first are compared with the first, round by round.
 """
 
 import argparse

@@ -261,7 +261,7 @@ def test_names_that_there_are_not_are_refused(capsys):
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--device", "cuda", "device is 'cuda', but torch sees no GPU here; use --device cpu"),
+        ("--device", "cuda", "device is 'cuda', but torch finds no GPU; use --device cpu"),
         ("--joeynmt", "joey/python", "--joeynmt is joey/python, and no such program is there: name the python of its"),
     ],
 )

@@ -30,6 +30,7 @@ RUN = {
     "make check-faults": "tests/test_faults.py",
     "make check-fuzz": "tests/test_fuzz.py",
     "python -m bench": "tests/test_bench.py",
+    "python -m heed.bulk": "tests/bulk/test_clusters.py",
     "heed ": "tests/cli/test_documented.py",
 }
 BY_HAND = (

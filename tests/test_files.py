@@ -87,11 +87,11 @@ def test_sums_tell_which_file_is_not_what_was_written(tmp_path):
     write_sums(tmp_path)
     assert check_sums(tmp_path)
     (tmp_path / "b").write_text("a")
-    with pytest.raises(ValueError, match="b is not what was written"):
+    with pytest.raises(ValueError, match="b has changed since it was written"):
         check_sums(tmp_path)
     for damage in ("{", "null", "5", '["b"]', '{"c": "0"}'):
         (tmp_path / "sums.json").write_text(damage)
-        with pytest.raises(ValueError, match="its checksums cannot be compared: "):
+        with pytest.raises(ValueError, match="its checksums cannot be verified: "):
             check_sums(tmp_path)
 
 
@@ -101,7 +101,7 @@ def test_what_another_process_opens_is_verified(tmp_path):
     assert open_checked(lambda folder: (folder / "a").read_text(), tmp_path) == "a"
     (tmp_path / "a").write_text("b")
     with pytest.raises(
-        ValueError, match=r"is damaged \(a is not what was written\): remove it, and it is prepared again"
+        ValueError, match=r"is damaged \(a has changed since it was written\): remove it to prepare it again"
     ):
         open_checked(lambda folder: pytest.fail("it is opened"), tmp_path)
 
@@ -112,7 +112,7 @@ def test_what_is_no_file_is_called_what_it_is(tmp_path):
         with pytest.raises(ValueError, match=says):
             check_file(tmp_path / name)
     with pytest.raises(
-        ValueError, match=r"^task: /dev/null is a pipe or a device, and heed reads its files more than once"
+        ValueError, match=r"^task: /dev/null is a pipe or a device, and heed reads files more than once"
     ):
         check_file(Path("/dev/null"), "task: ")
 
@@ -124,7 +124,10 @@ def test_a_full_disk_is_told_with_its_path(tmp_path, monkeypatch, made, place):
     path = tmp_path.resolve() / "made"
     with pytest.raises(OSError) as told, made(path), open("/dev/full", "wb", buffering=0) as file:
         file.write(b"text")
-    assert str(told.value) == f"{path} could not be written: No space left on device; make room, or choose {place}"
+    assert (
+        str(told.value)
+        == f"{path} could not be written: No space left on device; free some disk space, or choose {place}"
+    )
     assert not list(tmp_path.iterdir())
 
 

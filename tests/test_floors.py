@@ -9,15 +9,16 @@ import heed
 
 FLOORS = [
     {"nn"}, {"kernels"}, {"models"}, {"text"}, {"audio"}, {"vocabularies"}, {"data"}, {"convert"}, {"decoding"}, {"training"},
-    {"evaluation", "lab"}, {"products"}, {"tasks"}, {"loading"}, {"runs"}, {"service"}, {"cli"},
+    {"evaluation", "lab"}, {"products"}, {"tasks"}, {"loading"}, {"bulk"}, {"runs"}, {"service"}, {"cli"},
 ]  # fmt: skip
 GROUND = {
     "config",
     "files",
     "device",
     "version",
+    "lazy",
 }  # below all floors; heed/__init__.py itself may reach up, inside its functions
-BASE = ("config.py", "files.py", "device.py", "version.py")
+BASE = ("config.py", "files.py", "device.py", "version.py", "lazy.py")
 SOURCE = Path(heed.__file__).parent
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 T = TypeVar("T")
 
-WORDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false", list: "a list"}
+WORDS = {int: "an integer", float: "a number", str: "text in quotes", bool: "true or false", list: "a list"}
 
 
 def from_data(default: Any = 0) -> Any:
@@ -111,7 +111,7 @@ def load_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise ValueError(f"{path} is a folder: name a TOML file") from None
+        raise ValueError(f"{path} is a folder: give a TOML file") from None
     except ValueError as error:  # tomllib's, and Python's of numbers with thousands of digits
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     except RecursionError:
@@ -184,7 +184,7 @@ def _typed_union(kind: Any, value: Any, where: str) -> Any:
 
 def _typed_list(kind: Any, value: Any, where: str) -> list[Any]:
     if is_dataclass(kind) and isinstance(value, Mapping):
-        raise ValueError(f"{where}: there may be several, so each is a table of its own: write [[{where}]]")
+        raise ValueError(f"{where}: this section may be repeated, so it must be an array of tables: write [[{where}]]")
     items = [value] if type(value) is kind else value  # a single file needs no brackets
     if type(items) is not list:
         raise ValueError(f"{where}: {value!r} is not {WORDS[list]}")

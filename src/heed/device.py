@@ -16,11 +16,11 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"device is {name!r}; it is auto, cpu or cuda (cuda:1 for the second)") from None
+        raise ValueError(f"device is {name!r}; it must be auto, cpu or cuda (cuda:1 for the second GPU)") from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device is {name!r}, but torch sees no GPU here; use --device cpu")
+        raise ValueError(f"device is {name!r}, but torch finds no GPU; use --device cpu")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"device is {name!r}, but torch sees {torch.cuda.device_count()} here, counted from cuda:0")
+        raise ValueError(f"device is {name!r}, but torch finds {torch.cuda.device_count()}, counted from cuda:0")
     # cuDNN's attention plans each new shape, and text has many: 142 ms a step instead of 32
     torch.backends.cuda.enable_cudnn_sdp(False)
     return device

@@ -70,10 +70,10 @@ def check_file(path: Path, where: str = "") -> None:
     if path.is_file():
         return
     if path.is_dir():
-        raise ValueError(f"{where}{path} is a folder: name a file")
+        raise ValueError(f"{where}{path} is a folder: give a file")
     if path.exists():
         raise ValueError(
-            f"{where}{path} is a pipe or a device, and heed reads its files more than once: save the text in a file first"
+            f"{where}{path} is a pipe or a device, and heed reads files more than once: save it as a file first"
         )
     raise ValueError(f"{where}{path}: no such file")
 
@@ -90,7 +90,7 @@ def damage_reported(what: str) -> Iterator[None]:
         if type(error) is not Exception and not isinstance(error, DAMAGES):  # a ValueError says what is wrong
             raise
         why = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise ValueError(f"{what} is damaged, or not what it should be ({why}): copy it again") from error
+        raise ValueError(f"{what} is damaged or in the wrong format ({why}): copy it again") from error
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -143,7 +143,7 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
 def refuse_existing(folder: Path) -> None:
     """Nothing of the user's is overwritten."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} exists already: choose another folder to write to")
+        raise ValueError(f"{folder} already exists: choose another folder")
 
 
 def sha256(path: Path) -> str:
@@ -169,9 +169,9 @@ def check_sums(folder: Path) -> bool:
         stated = dict(json.loads((folder / SUMS).read_text("utf-8")))
         found = _sums(folder, stated)
     except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"its checksums cannot be compared: {error}") from error
+        raise ValueError(f"its checksums cannot be verified: {error}") from error
     if wrong := [name for name in stated if stated[name] != found[name]]:
-        raise ValueError(f"{wrong[0]} is not what was written")
+        raise ValueError(f"{wrong[0]} has changed since it was written")
     return True
 
 
@@ -180,7 +180,7 @@ def open_checked(opened: Callable[[Path], T], folder: Path) -> T:
     try:
         check_sums(folder)
     except ValueError as error:
-        raise ValueError(f"{folder} is damaged ({error}): remove it, and it is prepared again") from error
+        raise ValueError(f"{folder} is damaged ({error}): remove it to prepare it again") from error
     return opened(folder)
 
 
@@ -253,7 +253,7 @@ def _with_path(error: OSError, path: Path) -> OSError:
     if error.filename is not None or error.errno is None:
         return error
     place = "HEED_CACHE" if path.is_relative_to(cache_folder().resolve()) else "another place"
-    return OSError(f"{path} could not be written: {error.strerror}; make room, or choose {place}")
+    return OSError(f"{path} could not be written: {error.strerror}; free some disk space, or choose {place}")
 
 
 def _part(path: Path) -> Path:

@@ -84,13 +84,15 @@ def _check_fit(package: Package, product: type[Product], name: str) -> None:
     task, own = TASKS.get(package.task), package.processors
     if task is not None and "target" in product.reads and not isinstance(package.model, task.needs):
         raise ValueError(
-            f"{name}: its task is {package.task!r}, which a {type(package.model).__name__} cannot do: its config.json is damaged"
+            f"{name}: its task is {package.task!r}, which a {type(package.model).__name__} does not support: its "
+            "config.json is damaged"
         )
     right = [part for part, one in own.items() if isinstance(one, Labels | Numbers) == (part == "labels")]
     lacking = [part for part in product.reads if part not in right]
     if lacking and not (lacking == ["source", "target"] and "text" in right):
         raise ValueError(
-            f"{name}: {product.noun} needs {' and '.join(product.reads)}, and its config.json names no {lacking[0]} in processors: it is damaged"
+            f"{name}: {product.noun} needs {' and '.join(product.reads)}, and its config.json lists no {lacking[0]} in "
+            "processors: it is damaged"
         )
 
 
@@ -105,10 +107,10 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
         except ValueError as error:
             if not path.parent.is_dir():
                 raise
-            raise ValueError(f"{name}: no such folder; and as a name on the hub: {error}") from error
+            raise ValueError(f"{name}: no such folder, and on the hub: {error}") from error
         return _read_huggingface(folder)
     if revision is not None:
-        raise ValueError(f"{name} is a folder here: a revision goes with a name on the hub")
+        raise ValueError(f"{name} is a local folder: a revision is for names on the hub")
     path = find_model(path)
     if ctranslate2.is_one(path):
         _refuse_ctranslate2(path)
@@ -150,13 +152,13 @@ def find_model(path: Path) -> Path:
 
 def _refuse_ctranslate2(path: Path) -> None:
     raise ValueError(
-        f"{path} is a folder of CTranslate2, which heed writes and does not read: its README.md tells how to use it"
+        f"{path} is a CTranslate2 folder, which heed can export but not read: its README.md explains how to use it"
     )
 
 
 def _task(folder: Path, facts: dict[str, Any]) -> str:
     if not facts.get("processors"):
-        raise ValueError(f"{folder}/config.json names no subwords: it cannot read text")
+        raise ValueError(f"{folder}/config.json lists no subwords: it cannot read text")
     return facts.get("task", {}).get("name", "translation")
 
 
@@ -178,7 +180,7 @@ def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         if len(own) > size or (exact and len(own) < size):
             what = kind if kind in ("labels", "items") else "subwords"
             raise ValueError(
-                f"{folder / sections[name].get('file', sections[name]['kind'])} has {len(own)} {what}, but the model was made for "
-                f"{size}: it is of another model"
+                f"{folder / sections[name].get('file', sections[name]['kind'])} has {len(own)} {what}, but the model "
+                f"expects {size}: it belongs to another model"
             )
     return found

@@ -59,16 +59,16 @@ def test_a_file_that_was_cut_has_what_is_left(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"I am a text.\n", "is not a sound that can be read"),
-        (b"", "is not a sound that can be read"),
-        (b"RIFFxxxxAVI ", "begins like a WAV file and is none"),
-        (wav(b""), "has no samples: there is nothing to hear"),
-        (wav(b"")[:30], "has no samples: it is damaged, or was cut"),
+        (b"I am a text.\n", "is not a readable audio file"),
+        (b"", "is not a readable audio file"),
+        (b"RIFFxxxxAVI ", "starts like a WAV file but is not a valid one"),
+        (wav(b""), "has no samples: the recording is empty"),
+        (wav(b"")[:30], "has no samples: it is damaged or truncated"),
         (wav(b"ab", channels=0), "has no channels"),
         (wav(b"ab", rate=0), "has 0 samples a second"),
-        (wav(struct.pack("<f", float("nan")), kind=3, bits=32), "samples that are no numbers"),
-        (wav(b"abcd", kind=2, bits=4), "is not a sound that can be read"),
-        (b"RIFF\0\0\0\0WAVEdata\2\0\0\0ab", "does not say how its samples are written"),
+        (wav(struct.pack("<f", float("nan")), kind=3, bits=32), "samples that are not finite"),
+        (wav(b"abcd", kind=2, bits=4), "is not a readable audio file"),
+        (b"RIFF\0\0\0\0WAVEdata\2\0\0\0ab", "does not state its sample format"),
     ],
 )
 def test_what_is_no_sound_is_refused(tmp_path, content, words):
@@ -83,5 +83,5 @@ def test_without_soundfile_wav_is_read_and_the_rest_is_refused(tmp_path, monkeyp
     write_wav(tmp_path / "a.wav", TONE, 16_000)
     assert len(read(tmp_path / "a.wav").samples) == 800
     (tmp_path / "a.flac").write_bytes(b"fLaC")
-    with pytest.raises(ValueError, match=r"no plain WAV file; .* needs soundfile: pip install 'heed\[audio\]'"):
+    with pytest.raises(ValueError, match=r"not a plain WAV file; .* needs soundfile: pip install 'heed\[audio\]'"):
         read(tmp_path / "a.flac")

@@ -152,10 +152,10 @@ def test_dropout_of_recurrent_models_may_differ(heed, tmp_path):
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        (lambda: made("pegasus"), "have different subwords: their mean would mean nothing"),
-        (lambda: made("classifier"), "have different labels: their mean would mean nothing"),
-        (lambda: package("bart", hidden=16), "are of different shapes: see `heed info` of both"),
-        (lambda: package("bart", activation="relu"), "are of different shapes: see `heed info` of both"),
+        (lambda: made("pegasus"), "have different subwords: their average would be meaningless"),
+        (lambda: made("classifier"), "have different labels: their average would be meaningless"),
+        (lambda: package("bart", hidden=16), "have different architectures: compare them with `heed info`"),
+        (lambda: package("bart", activation="relu"), "have different architectures: compare them with `heed info`"),
     ],
     ids=["subwords", "labels", "sizes", "activation"],
 )
@@ -177,13 +177,13 @@ def test_labels_in_another_order_are_other_labels(heed, tmp_path):
 def test_what_cannot_be_averaged_is_said_and_nothing_is_left(heed, run, tmp_path):
     folder, _ = run("marian")
     for arguments, said in [
-        ([folder, "--last", 5], f"{folder} keeps 3 checkpoints, not 5; training.keep says how many are kept"),
+        ([folder, "--last", 5], f"{folder} keeps 3 checkpoints, not 5; training.keep sets how many are kept"),
         ([folder, "--last", 0], "--last is 0; it must be at least 1"),
         (
             [folder, folder, "--last", 2],
-            "--last goes with one run; for several model folders, name just those you want",
+            "--last is for a single run; with several model folders, list only the ones you want",
         ),
-        ([folder / "model"], f"{folder}/model has no checkpoints: name a run folder, or several model folders"),
+        ([folder / "model"], f"{folder}/model has no checkpoints: give a run folder, or several model folders"),
     ]:
         assert heed("average", *arguments, "--out", tmp_path / "out")[::2] == (1, f"heed: {said}")
     damaged = folder / "checkpoints" / "step-000002" / "model.safetensors"
@@ -198,5 +198,5 @@ def test_nothing_is_written_over(heed, run, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("mine")
     code, _, err = heed("average", folder, "--out", tmp_path / "out")
-    assert (code, err) == (1, f"heed: {tmp_path}/out exists already: choose another folder to write to")
+    assert (code, err) == (1, f"heed: {tmp_path}/out already exists: choose another folder")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from heed.bulk import recorded
-from heed.data.synthetic import phrasebook
 from heed.files import exclusive
 from heed.loading import load
 from heed.runs import backtranslate
+from tests import fixed_pairs
 
 SEARCHES = {"beam": ["--beam", "2"], "sampling": ["--sample", "--top-k", "5", "--temperature", "0.8", "--seed", "3"]}
 
@@ -21,7 +21,7 @@ def small_blocks(monkeypatch):
 @pytest.fixture
 def mono(tmp_path):
     """Text of 30 lines, of which two are empty and one is too long; one has a tab."""
-    lines = [pair.source for pair in phrasebook.pairs("test", 26)]
+    lines = [pair.source for pair in fixed_pairs.pairs("test", 26)]
     lines[10:10] = ["", "나는 " * 200, "  "]
     lines[20] = "안녕\t안녕."
     path = tmp_path / "mono.ko"
@@ -54,7 +54,7 @@ def test_interrupted_and_continued_it_is_the_same_file(heed, trained, mono, tmp_
     for blocks in (1, 0, 2):
         restore = killed_after(blocks, monkeypatch)
         code, _, err = heed("backtranslate", trained, mono, "--out", out, *search)
-        assert code == 130 and "The same command continues it." in err
+        assert code == 130 and "Run the same command to continue." in err
         assert not out.exists() and (tmp_path / "broken.tsv.part").is_file()
         restore()
     code, _, err = heed("backtranslate", trained, mono, "--out", out, *search)
@@ -101,12 +101,12 @@ def test_a_file_is_continued_with_what_it_was_begun_with(heed, trained, mono, tm
     assert heed(*words)[0] == 130
     restore()
     code, _, err = heed(*words, "--tag", "<bt>")
-    assert code == 1 and "out.tsv.part was begun with tag '', which is now '<bt>': put that back" in err
+    assert code == 1 and "out.tsv.part was started with tag '', which is now '<bt>': restore that" in err
     journal = tmp_path / "out.tsv.part.journal"
     before = journal.read_text("utf-8")
     first, rest = before.split("\n", 1)
     journal.write_text(f"{json.dumps({**json.loads(first), 'weights': ['0']})}\n{rest}", "utf-8")
-    assert "was begun with other weights: put that back" in heed(*words)[2]
+    assert "was started with other weights: restore that" in heed(*words)[2]
     journal.write_text(before, "utf-8")
     text = mono.read_text("utf-8")
     mono.write_text("안녕.\n" + text, "utf-8")
@@ -117,7 +117,7 @@ def test_a_file_is_continued_with_what_it_was_begun_with(heed, trained, mono, tm
     mono.write_text(text, "utf-8")
     assert heed(*words)[0] == 0 and out.is_file()
     code, _, err = heed(*words)
-    assert code == 1 and f"{out} exists already: choose another --out" in err
+    assert code == 1 and f"{out} already exists: choose another --out" in err
 
 
 def test_what_an_earlier_version_has_begun_is_not_thrown_away(heed, trained, mono, tmp_path):
@@ -133,7 +133,7 @@ def test_what_an_earlier_version_has_begun_is_not_thrown_away(heed, trained, mon
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--top-k", "5"], "--top-k is for sampling: give --sample too"),
+        (["--top-k", "5"], "--top-k is for sampling: add --sample"),
         (["--tag", "a b"], "--tag is 'a b'; it must be one word, such as <bt>"),
     ],
 )
@@ -145,7 +145,7 @@ def test_what_cannot_be_is_refused(heed, trained, mono, tmp_path, words, says):
 def test_a_text_without_a_line_to_translate_is_refused_and_leaves_nothing(heed, trained, tmp_path):
     (tmp_path / "mono.ko").write_text("\n \n", "utf-8")
     code, _, err = heed("backtranslate", trained, tmp_path / "mono.ko", "--out", tmp_path / "out.tsv")
-    assert code == 1 and "has no line to translate: 0 pairs of 2 lines; skipped: 2 empty." in err
+    assert code == 1 and "has no lines to translate: 0 pairs of 2 lines; skipped: 2 empty." in err
     assert not list(tmp_path.glob("*out.tsv*"))
 
 

@@ -40,10 +40,9 @@ def test_overlaps_are_counted_said_and_shown(heed, command, tmp_path):
     code, _, err = heed(*command, "--rejected", tmp_path / "rejected.tsv", "--set", "filters.numbers=true")
     assert code == 0
     assert (
-        "62 pairs to train on, of 68; left out: 1 for an empty side, 4 for a side that is in the validation set too"
-        in err
+        "62 pairs to train on, of 68; filtered out: 1 for an empty side, 4 for a side also in the validation set" in err
     )
-    assert "4 pairs are not trained on, since a text of theirs is in the validation set too" in err
+    assert "4 pairs are excluded from training because one side is also in the validation set" in err
     rows = [line.split("\t") for line in (tmp_path / "rejected.tsv").read_text("utf-8").splitlines()[1:]]
     assert sorted((rule, place) for rule, place, *_ in rows) == [
         ("empty", "train.en:67"), ("numbers", "train.en:68"), ("overlap", "train.en:1"), ("overlap", "train.en:10"),
@@ -58,8 +57,8 @@ def test_overlaps_are_counted_said_and_shown(heed, command, tmp_path):
 def test_overlaps_may_stay(heed, command, tmp_path):
     code, _, err = heed(*command, "--set", "filters.overlap=false")
     assert code == 0
-    assert "67 pairs to train on, of 68; left out: 1 for an empty side ·" in err
-    assert "are not trained on" not in err
+    assert "67 pairs to train on, of 68; filtered out: 1 for an empty side ·" in err
+    assert "are excluded from training" not in err
 
 
 def test_a_filter_without_its_library_is_one_sentence(heed, command, monkeypatch):
@@ -76,9 +75,7 @@ def test_evaluate_tells_what_was_trained_on(heed, trained, tmp_path):
     (tmp_path / "test.ko").write_text(f"{pairs[0][0].upper()} !\n새 문장입니다\n또 하나입니다\n", "utf-8")
     (tmp_path / "test.en").write_text(f"New.\n{pairs[1][2].lower()}\nNewer.\n", "utf-8")
     files = ["--source", tmp_path / "test.ko", "--reference", tmp_path / "test.en", "--json", tmp_path / "s.json"]
-    says = (
-        "was trained on texts of 2 of 3 test pairs (1 sources, 1 references): scores on them say little about new text."
-    )
+    says = "was trained on texts of 2 of 3 test pairs (1 sources, 1 references): scores on them say little about unseen text."
     for folder in (trained, trained / "model"):
         assert f"Warning: {folder} {says}" in heed("evaluate", folder, *files)[2]
     facts = json.loads((tmp_path / "s.json").read_text())["trained_on"]

@@ -84,7 +84,7 @@ def test_a_transformer_of_heed_goes_out_and_says_the_same(heed_command, phrases,
     run, out = tmp_path / "run", tmp_path / "out"
     shape = ["subwords.size=700", "model.dim=16", "model.heads=2", "model.hidden=32", "model.norm=post"]
     code, err = heed_command("train", *pair(phrases), "--out", run, *sets([*SHORT, *shape]))
-    assert code == 0 and "A model from ko to en, according to the file names." in " ".join(err.split())
+    assert code == 0 and "Languages, from the file names: ko to en." in " ".join(err.split())
     (served,) = open_models([str(run)], "cpu", "torch")
     assert (served.source, served.target) == ("ko", "en")
     assert heed_command("convert", run, "--out", out)[0] == 0

@@ -41,13 +41,12 @@ def test_no_model_is_made_of_damaged_weights(heed, run):
     code, _, says = finish(heed, run)
     assert code != 0
     assert (
-        "step-000002/model.safetensors is damaged (its hash is not the one in state.json): the final model is not"
-        in says
+        "step-000002/model.safetensors is damaged (its hash does not match state.json): the final model cannot" in says
     )
     assert weights(run) == before
     code, _, says = heed("average", run, "--out", run.parent / "mean")
     assert code != 0
-    assert "step-000002/model.safetensors is damaged (its hash is not the one in state.json)" in says
+    assert "step-000002/model.safetensors is damaged (its hash does not match state.json)" in says
     assert not (run.parent / "mean").exists()
     (run / "checkpoints" / "step-000002" / WEIGHTS).unlink()  # not a mean of fewer, either
     code, _, says = finish(heed, run)
@@ -62,20 +61,18 @@ def test_from_a_damaged_checkpoint_a_run_goes_back_and_ends_with_the_same_model(
     assert finish(heed, run)[0] == 0
     code, _, says = finish(heed, other)
     assert code == 0
-    assert (
-        "step-000004/model.safetensors is damaged (its hash is not the one in state.json); using the checkpoint" in says
-    )
+    assert "step-000004/model.safetensors is damaged (its hash does not match state.json); using the checkpoint" in says
     assert weights(other) == weights(run)
 
 
 def test_a_damaged_model_is_refused_by_every_verb_that_reads_it(heed, run):
-    assert "that of config.json" in heed("info", run, "--all")[1]
+    assert "matches config.json" in heed("info", run, "--all")[1]
     flip(run / "model" / WEIGHTS)
     new = ("train", "--from", run, "--out", run.parent / "new", *sets(["data.phrasebook=50", "training.auto=false"]))
     for words in (("translate", run, "나무"), ("info", run), new):
         code, _, says = heed(*words)
         assert code != 0
-        assert "model.safetensors is damaged or of another model: its hash is not the one in config.json" in says
+        assert "model.safetensors is damaged or belongs to another model: its hash does not match config.json" in says
 
 
 def edit(path, before, after):
@@ -89,7 +86,7 @@ def test_a_recipe_that_was_changed_is_refused_unless_its_first_line_is_removed(h
     edit(path, "steps = 4", "steps = 5")
     code, _, says = heed(*words)
     assert code != 0
-    assert "recipe.toml is damaged, or was changed by hand: its hash is not the one in its first line; put it" in says
+    assert "recipe.toml is damaged or was edited: its hash does not match its first line; restore it" in says
     path.write_text(path.read_text("utf-8").split("\n", 1)[1], "utf-8")
     assert heed(*words) == (0, "", "")
     assert (run / "checkpoints" / "step-000005").is_dir()
@@ -101,7 +98,7 @@ def test_a_recipe_of_another_run_is_refused(heed, run):
     write_recipe(path, text, "0" * 16)
     code, _, says = heed("train", "--out", run, "--resume", "--no-report", *sets(["training.steps=6"]))
     assert code != 0
-    assert f"{path} is of another run than the files beside it: put the right one back" in says
+    assert f"{path} belongs to another run than the files next to it: restore the right one" in says
 
 
 def test_a_resumed_run_keeps_its_name_through_changes_of_its_settings(heed, run):
@@ -123,7 +120,7 @@ def test_damage_is_told_also_to_who_wants_quiet(heed, run):
     cache = run.parent / "cache"
     flip(next(cache.glob("corpus-*/source.ids")))
     code, _, says = heed(*words)
-    assert code == 0 and says.endswith("is damaged (source.ids is not what was written): it is prepared again.")
+    assert code == 0 and says.endswith("is damaged (source.ids has changed since it was written): preparing it again.")
     assert heed(*words) == (0, "", "")
 
 
@@ -131,7 +128,7 @@ def test_a_config_that_was_changed_is_refused(heed, run):
     edit(run / "model" / CONFIG, '"beam": ', '"beam": 1')
     code, _, says = heed("translate", run, "나무")
     assert code != 0
-    assert f"{run / 'model' / CONFIG} is damaged: its hash is not the one that it states; copy it again" in says
+    assert f"{run / 'model' / CONFIG} is damaged: its hash does not match the recorded one; copy it again" in says
     facts = json.loads((run / "model" / CONFIG).read_text("utf-8"))
     write_json(run / "model" / CONFIG, {name: value for name, value in facts.items() if name != "sha256"})
     assert heed("translate", run, "나무")[0] == 0, "whoever changes it says so"
@@ -155,7 +152,9 @@ def test_hashes_of_training_texts_that_are_not_the_runs_are_refused(heed, run):
     assert heed(*words)[0] == 0
     flip(run / contamination.FILE)
     code, _, says = heed(*words)
-    assert code != 0 and f"{run / contamination.FILE} is damaged or of another model: config.json states" in says
+    assert (
+        code != 0 and f"{run / contamination.FILE} is damaged or belongs to another model: config.json records" in says
+    )
     assert heed("train", "--out", run, "--resume", "--no-report", "--quiet") == (0, "", "")
     assert heed(*words)[0] == 0, "a resumed run has them again"
 
@@ -175,4 +174,4 @@ def test_a_finished_run_whose_cooldown_is_damaged_is_extended_from_before_or_not
     assert weights(out) == weights(whole)
     flip(run.parent / "none" / "checkpoints" / "step-000001" / WEIGHTS)
     code, _, says = heed("train", "--out", run.parent / "none", *more[3:])
-    assert code != 0 and "no checkpoint from before the learning rate fell is intact, so the run cannot be ext" in says
+    assert code != 0 and "no checkpoint from before the learning rate decay is intact, so the run cannot be ext" in says

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from heed.data.synthetic import phrasebook
 from heed.models.folder import WEIGHTS
 from heed.runs import final_validation
 from heed.runs.report.collect import Options, collect
+from tests import fixed_pairs
 
 SETTINGS = """
 [subwords]
@@ -36,7 +36,7 @@ def files(tmp_path_factory):
     """Korean and English, and the same English backwards as a third language."""
     folder = tmp_path_factory.mktemp("files")
     for part, count in (("train", 150), ("valid", 4)):
-        pairs = list(phrasebook.pairs(part, count))
+        pairs = list(fixed_pairs.pairs(part, count))
         texts = {
             "ko": [p.source for p in pairs],
             "en": [p.target for p in pairs],
@@ -111,7 +111,7 @@ def test_the_verbs_take_the_language(heed, files, made, tmp_path):
     assert "ko-en, ko-de, en-ko" in heed("info", made)[1]
     for words in (["translate", made, "안녕."], ["look", made, "안녕.", "--out", tmp_path / "look.html"]):
         code, _, err = heed(*words)
-        assert code == 1 and err.startswith("heed: the model translates ko to en, ko to de, en to ko: say which")
+        assert code == 1 and err.startswith("heed: the model translates ko to en, ko to de, en to ko: choose one")
     code, _, err = heed("translate", made, "--to", "fr", "안녕.")
     assert code == 1 and err == "heed: the model does not translate to fr; it translates ko to en, ko to de, en to ko"
 
@@ -122,25 +122,25 @@ def test_a_mix_of_general_and_special_text_fine_tunes_a_model_and_keeps_its_dire
     code, _, err = heed("train", path, "--from", made, "--out", tmp_path / "tuned")
     assert code == 0, err
     assert f"Try it: heed translate {tmp_path / 'tuned'} --to de < text" in err, "the direction of the data"
-    assert "train.ko + train.de: 130 of 150 pairs, weight 3; left out: 20 for" in err
+    assert "train.ko + train.de: 130 of 150 pairs, weight 3; filtered out: 20 for" in err
     config = json.loads((tmp_path / "tuned" / "model" / "config.json").read_text("utf-8"))
     assert config["directions"] == [["ko", "en"], ["ko", "de"], ["en", "ko"]]
     assert heed("translate", tmp_path / "tuned", "--to", "en", "안녕.")[0] == 0
     assert heed("train", "--out", tmp_path / "tuned", "--resume", "--set", "training.steps=3")[0] == 0
     tagged = recipe(files, tmp_path / "tags.toml", [("ko", "de", 3.0), ("ko", "de", 1.0)], few)
     code, _, err = heed("train", tagged, "--from", made, "--out", tmp_path / "other")
-    assert code == 1 and "'<bt>' is no tag of the vocabulary; it has >>en<<, >>de<<, >>ko<<: leave it out" in err
+    assert code == 1 and "'<bt>' is not a tag of the vocabulary; it has >>en<<, >>de<<, >>ko<<: leave it out" in err
     unsaid = tmp_path / "pairs.tsv"
     unsaid.write_text("a\tb\n" * 20, "utf-8")
     code, _, err = heed("train", "--from", made, "--tsv", unsaid, "--out", tmp_path / "third")
-    assert code == 1 and "pairs.tsv does not say which language it translates to, and the model has several: set" in err
+    assert code == 1 and "pairs.tsv has no target language, and the model has several: set" in err
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda text: text.replace("train.de", "train.xx"), "does not say from which language it translates to which"),
-        (lambda text: text + '[data]\nvalid_tsv = "a.tsv"\n', "do not say which direction they are of"),
+        (lambda text: text.replace("train.de", "train.xx"), "has no languages"),
+        (lambda text: text + '[data]\nvalid_tsv = "a.tsv"\n', "is unknown"),
         (
             lambda text: text.replace("valid_", "# valid_", 2),
             "there is nothing to validate from ko to en on, since others",
@@ -164,7 +164,7 @@ def test_a_report_has_the_scores_of_each_direction(heed, files, made, tmp_path):
         "ko-en",
         "ko-de",
         "en-ko",
-        "all directions in one",
+        "all directions combined",
     ]
     for one, name in zip(found.sets, kept.directions, strict=False):
         assert one.scores.chrf.value == pytest.approx(kept.scores[f"chrf_{name}"]) and one.scores.lines == 4
@@ -184,5 +184,5 @@ def test_a_report_has_the_scores_of_each_direction(heed, files, made, tmp_path):
     ]
     assert heed("report", made, "--to", "de", *test)[0] == 0
     assert "Scores on the test set" in (tmp_path / "test.html").read_text("utf-8")
-    assert "ko to en, ko to de, en to ko: say which" in heed("report", made, *test)[2]
-    assert "name it with --source and --reference" in heed("report", made, "--to", "de")[2]
+    assert "ko to en, ko to de, en to ko: choose one" in heed("report", made, *test)[2]
+    assert "add --source and --reference" in heed("report", made, "--to", "de")[2]

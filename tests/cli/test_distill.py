@@ -6,11 +6,11 @@ import tomllib
 
 import pytest
 
-from heed.data.synthetic import phrasebook
 from heed.loading import load, write_package
 from heed.models.package import Package
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.runs import distill
+from tests import fixed_pairs
 from tests.cli.conftest import TINY, sets
 from tests.convert.small import ENDS, classifier, package, speaking
 
@@ -28,7 +28,7 @@ def small_blocks(monkeypatch):
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     for part, count in (("train", LINES), ("valid", 4)):
-        pairs = list(phrasebook.pairs(part, count))
+        pairs = list(fixed_pairs.pairs(part, count))
         (folder / f"{part}.ko").write_text("".join(f"{pair.source}\n" for pair in pairs), "utf-8")
         (folder / f"{part}.en").write_text("".join(f"{pair.target}\n" for pair in pairs), "utf-8")
     return folder
@@ -85,14 +85,12 @@ def test_what_is_damaged_of_the_corpus_is_written_again(heed, command, tmp_path)
     for path, content in before.items():
         path.write_bytes(content[:-2] + b"!" + content[-1:])
         code, _, err = heed(*command(run, "--quiet", "--resume", settings=["training.steps=2"]))
-        assert code == 0 and f"{path} is damaged: what is damaged is written again." in err
+        assert code == 0 and f"{path} is damaged: rewriting the damaged part." in err
         assert path.read_bytes() == content
     plan = own / "plan.toml"
     plan.write_text(plan.read_text("utf-8").replace("beam = 2", "beam = 3"), "utf-8")
     code, _, err = heed("distill", "--out", run, "--resume")
-    assert (
-        code == 1 and "plan.toml is damaged, or was changed by hand: its hash is not the one in its first line" in err
-    )
+    assert code == 1 and "plan.toml is damaged or was edited: its hash does not match its first line" in err
 
 
 def test_the_same_corpus_teaches_a_second_student(heed, command, tmp_path):
@@ -118,7 +116,7 @@ def test_a_student_that_hears_its_teacher_learns_something_else_and_goes_on_to_t
     assert (tmp_path / "half" / "model" / "model.safetensors").read_bytes() == weights["soft"]
     (tmp_path / "half" / "teacher.sha256").write_text("another\n")
     code, _, err = heed("train", "--out", tmp_path / "half", "--resume")
-    assert (code, "the teacher's weights are others than when this was begun" in err) == (1, True)
+    assert (code, "the teacher's weights have changed since this was started" in err) == (1, True)
 
 
 def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
@@ -134,12 +132,12 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
     ("settings", "says"),
     [
         (["subwords.size=500", "subwords.source_model=", "subwords.target_model="],
-         "which has other subwords than this run: take its own"),
+         "which has different subwords from this run: use the teacher's"),
         (["filters.max_length=2000", "model.max_length=3000"], "has positions for"),
         (["task.teacher=/nowhere"], "task.teacher: /nowhere: no such folder"),
         (["task.teacher="], ""),
-        (["task.teacher={labels}"], "which does not translate: name a translator"),
-        (["task.teacher={speech}"], "which does not translate: name a translator"),
+        (["task.teacher={labels}"], "which is not a translation model: choose one"),
+        (["task.teacher={speech}"], "which is not a translation model: choose one"),
     ],
 )  # fmt: skip
 def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, command, trained, tmp_path, settings, says):
@@ -174,7 +172,10 @@ def test_a_student_that_was_interrupted_is_the_same_in_the_end(heed, command, tm
         silent_after(patch, 2)
         code, _, err = heed(*command(tmp_path / "part"))
     assert code == 130
-    assert f"Interrupted; what is translated is kept. Continue with: heed distill --out {tmp_path}/part --resume" in err
+    assert (
+        f"Interrupted; finished translations are kept. Continue with: heed distill --out {tmp_path}/part --resume"
+        in err
+    )
     code, _, err = heed("distill", "--out", tmp_path / "part", "--resume", "--set", "training.steps=2")
     assert (code, "step 2" in err) == (0, True)
     assert heed("distill", "--out", tmp_path / "part", "--resume", "--quiet", "--set", "training.steps=4") == (
@@ -207,7 +208,7 @@ def test_without_any_references_it_is_said_what_the_student_is_validated_on(heed
         *sets([*STUDENT, "data.holdout=3"]),
     ]
     code, _, err = heed(*words)
-    assert (code, "There are no references: the student is validated on translations of its teacher." in err) == (
+    assert (code, "There are no references: the student is validated on its teacher's translations." in err) == (
         0,
         True,
     )
@@ -221,7 +222,7 @@ def test_a_missing_source(heed, command, tmp_path):
 
 def test_counts_that_differ(heed, command, files, tmp_path):
     code, _, err = heed(*command(tmp_path / "run", "--target", files / "valid.en"))
-    assert (code, f"valid.en has 4 lines and {files}/train.ko has {LINES}: line i of one must be" in err) == (1, True)
+    assert (code, f"valid.en has 4 lines and {files}/train.ko has {LINES}: each line must be" in err) == (1, True)
 
 
 def test_a_teacher_that_is_a_classifier(heed, command, tmp_path):
@@ -235,9 +236,7 @@ def test_a_teacher_of_another_family_teaches_a_student_with_subwords_of_its_own(
     write_package(speaking(package("marian"), ENDS["marian"]), tmp_path / "marian")
     code, _, err = heed(*command(tmp_path / "run", teacher=tmp_path / "marian"))
     assert code == 1
-    assert (
-        "marian has a vocabulary of Marian, which a new model of heed's cannot have: set distill.vocabulary to" in err
-    )
+    assert "marian has a vocabulary of Marian, which a new Heed model cannot use: set distill.vocabulary to" in err
     settings = ["distill.vocabulary=own", "subwords.size=600"]
     assert heed(*command(tmp_path / "run", "--quiet", teacher=tmp_path / "marian", settings=settings)) == (0, "", "")
     assert heed("translate", tmp_path / "run", "안녕.")[0] == 0
@@ -248,10 +247,10 @@ def test_a_teacher_of_another_family_teaches_a_student_with_subwords_of_its_own(
     [
         (
             ["recipes/distill.toml"],
-            "recipes/distill.toml is a recipe; the teacher comes before it: heed distill TEACHER",
+            "recipes/distill.toml is a recipe; the teacher must come before it: heed distill TEACHER",
         ),
-        ([], "distill.teacher: name the model to learn from"),
-        (["--resume"], "is not a student that can be resumed: it has no"),
+        ([], "distill.teacher: set the teacher model:"),
+        (["--resume"], "is not a distillation run that can be resumed: it has no"),
         (["nowhere", "recipes/distill.toml"], "nowhere: no such folder"),
         (
             ["nowhere", "recipes/distill.toml", "--set", "distill.beam=no"],
@@ -267,9 +266,9 @@ def test_what_is_missing_is_named(heed, tmp_path, words, says):
 
 def test_a_run_is_not_overwritten(heed, command, trained):
     code, _, err = heed(*command(trained))
-    assert (code, f"{trained} exists already: continue with --resume, or choose another --out" in err) == (1, True)
+    assert (code, f"{trained} already exists: continue with --resume, or choose another --out" in err) == (1, True)
     code, _, err = heed(*command(trained, "--resume"))
-    assert (code, f"{trained} is a run without a teacher: continue with heed train" in err) == (1, True)
+    assert (code, f"{trained} is not a distillation run: continue with heed train" in err) == (1, True)
 
 
 def test_several_processes_are_told_that_one_is_enough(heed, command, tmp_path, monkeypatch):

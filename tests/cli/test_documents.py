@@ -157,10 +157,10 @@ def test_what_is_read_is_said(heed, files, tmp_path):
             "has the weight 2, but a language model reads its text once: leave it out, or set task.reading",
         ),
         (["task.reading=random", "task.document=line"], "task.document is 'line', but task.reading is 'random'"),
-        (["model.name=gpt2"], "the code Pets needs a vocabulary that can have codes"),
+        (["model.name=gpt2"], "the code Pets needs a vocabulary that supports codes"),
         (["task.window=20"], "task.window is 20, but the model has positions for 16: set it no higher"),
-        (["training.batch_tokens=5"], "training.batch_tokens is 5; it must hold one window at least"),
-        (["subwords.kind=bytes"], "subwords.size is 60, but there are 256 bytes: leave it out"),
+        (["training.batch_tokens=5"], "training.batch_tokens is 5; it must hold at least one window"),
+        (["subwords.kind=bytes"], "subwords.size is 60, but there are always 256 bytes: leave it out"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(heed, files, tmp_path, settings, error):
@@ -172,10 +172,10 @@ def test_settings_that_contradict_each_other_are_refused(heed, files, tmp_path, 
 def test_options_and_codes_that_mean_nothing_are_refused(heed, trained, files):
     text = files / "pets.test"
     for words, error in {
-        ("score", trained, "--text", text, "--document", "paragraph"): "--document goes with --codes",
+        ("score", trained, "--text", text, "--document", "paragraph"): "--document needs --codes",
         ("evaluate", trained, "--text", text, "--code", "Pet"): "the model has no control code 'Pet'; near are Pets",
-        ("evaluate", trained, "--text", text, "--memory", 5): "memory is for models that keep one (Transformer-XL)",
-        ("evaluate", trained, "--source", text, "--stride", 5): "--stride is for language models: it goes with --text",
+        ("evaluate", trained, "--text", text, "--memory", 5): "memory is for models that have one (Transformer-XL)",
+        ("evaluate", trained, "--source", text, "--stride", 5): "--stride is for language models: use it with --text",
         (
             "score",
             trained,
@@ -184,7 +184,7 @@ def test_options_and_codes_that_mean_nothing_are_refused(heed, trained, files):
             "--codes",
             "--code",
             "Pets",
-        ): "--code does not go with --codes, which tries them all",
+        ): "--code cannot be combined with --codes, which tries them all",
         (
             "score",
             trained,
@@ -193,7 +193,7 @@ def test_options_and_codes_that_mean_nothing_are_refused(heed, trained, files):
             "--target",
             text,
             "--codes",
-        ): "--codes is for language models: it goes with --text",
+        ): "--codes is for language models: use it with --text",
     }.items():
         code, _, err = heed(*words)
         assert code == 1 and error in " ".join(err.split())

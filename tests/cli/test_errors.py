@@ -42,7 +42,7 @@ def test_different_line_counts(heed, tmp_path, files):
     files[1].write_text("I love you.\n")
     code, _, err = train(heed, tmp_path, *files)
     assert code == 1
-    assert f"{files[1]} has 1 lines and {files[0]} has 3: line i of one must be the translation of line i" in err
+    assert f"{files[1]} has 1 lines and {files[0]} has 3: each line must be the translation of the same line" in err
 
 
 def test_not_utf8(heed, tmp_path, files):
@@ -58,8 +58,8 @@ def test_not_utf8(heed, tmp_path, files):
     [
         ("training.stepz=4", "training.stepz: no such setting; did you mean steps?"),
         ("trainin.steps=4", "trainin: no such setting; did you mean training?"),
-        ("training.steps=many", "training.steps: 'many' is not a whole number"),
-        ("training.steps=4.5", "training.steps: 4.5 is not a whole number"),
+        ("training.steps=many", "training.steps: 'many' is not an integer"),
+        ("training.steps=4.5", "training.steps: 4.5 is not an integer"),
         ("model.norm=rms", "model.norm: 'rms' is none of 'post', 'pre'"),
         ("training=4", "training: 4 is a value; this is a section, [training]"),
         ("training.steps", "--set training.steps: write it as section.name=value, for example training.steps=4000"),
@@ -91,14 +91,14 @@ def test_a_recipe_that_is_not_toml(heed, tmp_path):
 def test_nothing_to_train_on(heed, tmp_path):
     code, _, err = heed("train", "--out", tmp_path / "run")
     assert code == 1
-    assert "data: name the files to train on (source and target, or tsv), or set data.phrasebook" in err
+    assert "data: give the training files (source and target, or tsv), or set data.phrasebook" in err
 
 
 def test_a_run_is_not_overwritten(heed, trained):
     before = (trained / "model" / "model.safetensors").read_bytes()
     code, _, err = heed("train", "recipes/phrasebook.toml", "--out", trained, *sets(TINY))
     assert code == 1
-    assert f"{trained} exists already: continue with --resume, or choose another --out" in err
+    assert f"{trained} already exists: continue with --resume, or choose another --out" in err
     assert (trained / "model" / "model.safetensors").read_bytes() == before
 
 
@@ -137,7 +137,7 @@ CLASSIFIER = "is a classifier: it cannot {}; use heed classify or evaluate"
         ("evaluate FOLDER --source FILE --reference FILE", "language",
          LANGUAGE.format("translate") + " (heed evaluate with --text FILE)"),
         ("evaluate FOLDER --reference FILE", "classifier",
-         "is a classifier: name texts and what is right, with --tsv FILE, or with --source FILE and --reference FILE"),
+         "is a classifier: give texts and labels with --tsv FILE, or with --source FILE and --reference FILE"),
         ("evaluate FILE --reference FILE --against FOLDER", "classifier",
          CLASSIFIER.format("translate") + " (heed evaluate with --tsv FILE)"),
         ("evaluate FOLDER --text FILE", "translator",
@@ -188,7 +188,7 @@ def test_a_weight_of_the_wrong_shape(heed, model):
     save_file(weights, model / "model.safetensors")
     code, _, err = heed("translate", model, "안녕.")
     assert code == 1
-    assert "tokens.weight has shape (3, 16), but by config.json it should be (" in err
+    assert "tokens.weight has shape (3, 16), but according to config.json it should be (" in err
 
 
 def test_a_weight_too_many_and_one_too_few(heed, model):
@@ -206,7 +206,7 @@ def test_a_truncated_file_of_weights(heed, model, left):
     path.write_bytes(path.read_bytes()[:left])
     code, _, err = heed("translate", model, "안녕.")
     assert code == 1
-    assert f"{path} is damaged or cut short" in err
+    assert f"{path} is damaged or truncated" in err
 
 
 def test_a_config_with_an_unknown_setting(heed, model):
@@ -227,11 +227,13 @@ def test_a_sentence_longer_than_the_model_allows(heed, trained):
     code, _, err = heed("translate", trained, text, "--too-long", "refuse")
     assert code == 1
     assert "text 1 has" in err
-    assert "subwords, and the model was made for 40: shorten it, or let it be translated in parts" in err
+    assert "subwords, and the model reads at most 40: shorten it, or translate it in parts" in err
 
 
 def test_a_search_that_cannot_be(heed, trained):
-    assert "a beam gives no more than its width" in heed("translate", trained, "--beam", 2, "--nbest", 3, "안녕.")[2]
+    assert (
+        "a beam cannot return more than its size" in heed("translate", trained, "--beam", 2, "--nbest", 3, "안녕.")[2]
+    )
     assert "temperature is 0.0; it must be above 0" in heed("translate", trained, "--temperature", 0, "안녕.")[2]
 
 
@@ -271,14 +273,14 @@ def test_files_that_do_not_go_together_are_told_before_anything_is_translated(he
         (tmp_path / name).write_text("나는 가.\n" * lines, "utf-8")
     code, _, err = heed("evaluate", "no-such-model", "--source", tmp_path / "a", "--reference", tmp_path / "b")
     assert code == 1
-    assert err == f"heed: {tmp_path}/a has 3 lines and {tmp_path}/b 2: line by line they go together"
+    assert err == f"heed: {tmp_path}/a has 3 lines and {tmp_path}/b 2: they must correspond line by line"
 
 
 def test_going_on_from_nothing_is_told(heed, trained, tmp_path):
     shutil.copytree(trained, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     code, _, err = heed("train", "--out", tmp_path / "run", "--resume")
-    assert (code, "There is no checkpoint to continue from: the run starts at step 1." in err) == (0, True)
+    assert (code, "No checkpoint to continue from: starting at step 1." in err) == (0, True)
 
 
 def test_a_model_to_start_from_that_is_not_there_yet(heed, tmp_path, monkeypatch):
@@ -288,12 +290,12 @@ def test_a_model_to_start_from_that_is_not_there_yet(heed, tmp_path, monkeypatch
     code, _, err = heed("train", "second.toml", "--source", "a", "--target", "b", "--out", "run")
     assert code == 1
     assert err == (
-        "heed: model.folder is runs/base, and there is no such folder: make it first with: heed train first.toml --out "
+        "heed: model.folder is runs/base, which does not exist: make it first with: heed train first.toml --out "
         "runs/base, or start from another with --from"
     )
     (tmp_path / "first.toml").unlink()
     _, _, err = heed("train", "second.toml", "--source", "a", "--target", "b", "--out", "run")
-    assert err.endswith("there is no such folder: name an existing run or model, or start from another with --from")
+    assert err.endswith("does not exist: give an existing run or model, or start from another with --from")
 
 
 def test_an_interrupted_command_says_so_and_has_the_code_of_a_signal(heed, monkeypatch):

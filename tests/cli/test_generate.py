@@ -51,7 +51,7 @@ def test_streams_files_and_stop_strings_print_nothing_more(heed, folders, tmp_pa
 
 def test_a_window_that_slides_is_told_once(heed, folders):
     code, _, err = heed("generate", folders["gpt2"], "the dog", "--length", 60, "--repetition-penalty", 1.2)
-    assert code == 0 and err.count("slides along") == 1
+    assert code == 0 and err.count("is used") == 1
     assert "The model has 20 positions, and the text does not fit" in err
 
 
@@ -81,15 +81,15 @@ def test_what_makes_no_sense_is_said(heed, folders, tmp_path):
         (
             "generate",
             ctrl,
-        ): "a text of this model begins with a control code, and the prompt is empty: give a code, News",
-        ("generate", ctrl, "the dog"): "begins with a control code, and the prompt begins with none",
+        ): "texts of this model begin with a control code, but the prompt is empty: give a code, News",
+        ("generate", ctrl, "the dog"): "begin with a control code, but the prompt has none",
         ("generate", ctrl, "the dog", "--code", "Revews"): "has no control code 'Revews'; near are Reviews",
         ("generate", gpt2, "a", "--code", "News"): "the model has no control codes: leave it out",
         ("generate", gpt2, "a", "--stop", ""): "a stop string is empty",
         ("generate", gpt2, "a", "--min-p", 1.5): "min_p is 1.5; it must be at least 0 (off) and at most 1",
         ("generate", gpt2, "a", "--greedy", "--typical", 0.5): "--typical is for sampling",
         ("generate", gpt2, "a", "--prompt", "b"): "there are a prompt and --prompt: give one of the two",
-        ("generate", gpt2, "a", "--count", 2, "--stream"): "--stream is for one text on standard output",
+        ("generate", gpt2, "a", "--count", 2, "--stream"): "--stream needs a single text on standard output",
         ("generate", ctrl, "a", "--code", "News", "--engine", "ctranslate2"): "cannot compute what a CTRL",
         ("score", gpt2, "--engine", "ctranslate2"): "--engine ctranslate2 is for language models (--text FILE)",
     }

@@ -76,21 +76,21 @@ def test_an_image_that_cannot_be_read_is_named_and_the_others_are_classified(tra
     ("words", "said"),
     [
         (["classify", "{run}", "none.png"], "none.png: no such file or folder"),
-        (["classify", "{run}"], "name images, or folders of images"),
-        (["classify", "{run}", "{tmp}"], "has no images in it"),
+        (["classify", "{run}"], "give images, or folders of images"),
+        (["classify", "{run}", "{tmp}"], "contains no images"),
         (["classify", "{run}", "{test}", "--top", "0"], "--top is 0; it must be at least 1"),
         (["classify", "{run}", "--input", "a.txt"], "--input is for texts, and"),
-        (["evaluate", "{run}"], "is an image classifier: name images, --images"),
-        (["embed", "{run}", "{test}", "--pool", "cls", "--out", "v.npy"], "--pool is for models of texts"),
+        (["evaluate", "{run}"], "is an image classifier: give images with --images"),
+        (["embed", "{run}", "{test}", "--pool", "cls", "--out", "v.npy"], "--pool is for text models"),
         (["translate", "{run}", "text"], "is an image classifier: it cannot translate; use heed classify or evaluate"),
-        (["evaluate", "{run}", "--images", "{other}"], "is of class 'left', which is none of those to train on"),
+        (["evaluate", "{run}", "--images", "{other}"], "is of class 'left', which is not among the training classes"),
     ],
 )
 def test_what_is_wrong_is_said(trained, words, said, tmp_path, capsys):
     run, test = trained
     other = stripes(tmp_path / "other" / "data", 4, ("left", "right"))
     places = {"run": run, "test": test, "tmp": tmp_path / "cache" / "..", "other": other}
-    if said == "has no images in it":
+    if said == "contains no images":
         (tmp_path / "empty").mkdir()
         places["tmp"] = tmp_path / "empty"
     assert main([word.format(**places) for word in words]) == 1
@@ -116,7 +116,7 @@ def test_scores_have_intervals_and_pictures(trained, tmp_path, capsys):
     arguments = ["--images", str(test), "--pictures", str(folder), "--json", str(facts), "--samples", "20"]
     assert main(["evaluate", str(run), *arguments]) == 0
     said = capsys.readouterr().out
-    assert "accuracy" in said and "expected calibration error" in said and "down/bad.png is no image" in said
+    assert "accuracy" in said and "expected calibration error" in said and "down/bad.png is not an image" in said
     own = json.loads(facts.read_text("utf-8"))
     assert own["scores"]["accuracy"]["value"] == 100 and own["texts"] == 12 and own["broken"][0][0] == "down/bad.png"
     for name in ("confusion.png", "calibration.png", "mistakes.png"):
@@ -135,7 +135,7 @@ def test_a_model_is_trained_further_at_another_size_with_other_classes(trained, 
     assert new.images.mean == old.images.mean  # the body goes on reading what it has learned to read
     assert main(["average", str(run), str(run), "--out", str(tmp_path / "mean")]) == 0
     assert main(["average", str(run), str(tmp_path / "tuned"), "--out", str(tmp_path / "mixed")]) == 1
-    assert "have another size or colours of images: their mean would mean nothing" in capsys.readouterr().err
+    assert "have another size or colours of images: their average would be meaningless" in capsys.readouterr().err
 
 
 def test_a_head_is_kept_for_the_same_classes_in_whatever_order(trained, tmp_path):
@@ -216,14 +216,17 @@ def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["classes", "--out", "a.txt"], "images are written to a file: name it with --out samples.png"),
-        (["classes", "--out", "a.png", "--class", "up"], "'up' is no class of this model, which has across, down"),
-        (["classes", "--out", "a.png", "--enlarge", "x.png"], "the model enlarges no images"),
+        (["classes", "--out", "a.txt"], "images are written to a file: give --out samples.png"),
+        (
+            ["classes", "--out", "a.png", "--class", "up"],
+            "'up' is not a class of this model; its classes are across, down",
+        ),
+        (["classes", "--out", "a.png", "--enlarge", "x.png"], "the model does not enlarge images"),
         (["classes", "--out", "a.png", "--prompt", "x"], "--prompt is for texts, and"),
         (["classes", "--out", "a.png", "--complete", "none.png"], "none.png does not exist"),
         (["classes", "--out", "a.png", "--temperature", "0"], "temperature is 0.0; it must be above 0"),
-        (["enlarge", "--out", "a.png"], r"the model enlarges images: name one (--enlarge)"),
-        (["enlarge", "--out", "a.png", "--class", "up"], "the model knows no classes: leave them out"),
+        (["enlarge", "--out", "a.png"], r"the model enlarges images: give one (--enlarge)"),
+        (["enlarge", "--out", "a.png", "--class", "up"], "the model has no classes: leave them out"),
     ],
 )
 def test_what_is_wrong_with_drawing_is_said(drawing, words, said, capsys, tmp_path, monkeypatch):

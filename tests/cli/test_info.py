@@ -158,7 +158,7 @@ def test_most_people_need_a_few_lines(heed, tmp_path):
     rows, sizes = rows_of(out), [len(side) for side in vocabularies("two")]
     assert len(out.splitlines()) <= 15
     assert rows["what"] == "a translator (ko → en)" and rows["search"] == "beam 3, length penalty 0.6"
-    assert rows["vocabulary"] == f"source {sizes[0]:,} · target {sizes[1]:,}"
+    assert rows["vocabulary"] == f"source {sizes[0]:,} tokens · target {sizes[1]:,} tokens"
     assert rows["weights"].startswith(f"{sum(own.numel() for own in own.model.state_dict().values()):,}, ")
     assert rows["run"] == "step 9, not finished, 0 checkpoints" and rows["more"] == f"heed info {run} --all"
     shutil.rmtree(run / "model")

@@ -148,7 +148,7 @@ def test_a_model_without_learned_positions(heed, trained, tmp_path):
     code, _, err = heed("lab", "positions", "--out", tmp_path / "lab", "--model", trained)
     assert code == 1
     assert err == (
-        f'heed: {trained} has learned no positions: --model wants a model trained with positions = "learned", or a BART'
+        f'heed: {trained} has no learned positions: --model needs a model trained with positions = "learned", or a BART'
     )
     assert not (tmp_path / "lab").exists()
 
@@ -157,9 +157,9 @@ def test_a_model_without_learned_positions(heed, trained, tmp_path):
     ("words", "says"),
     [
         (["norms", "--threads", "0"], "--threads is 0; it must be at least 1"),
-        (["positions", "--dim", "7"], "dim is 7; it must be even: a sine and a cosine for each rate"),
+        (["positions", "--dim", "7"], "dim is 7; it must be even: one sine and one cosine per frequency"),
         (["scaling", "--keys", "1"], "keys is 1; it must be at least 2"),
-        (["complexity", "--device", "tpu"], "device is 'tpu'; it is auto, cpu or cuda"),
+        (["complexity", "--device", "tpu"], "device is 'tpu'; it must be auto, cpu or cuda"),
         (["positions", "--model", "no/such/folder"], "no/such/folder: no such folder"),
     ],
 )
@@ -184,7 +184,7 @@ def test_two_systems_of_one_name(heed, tmp_path):
 def test_a_file_in_the_place_of_the_folder(heed, tmp_path):
     (tmp_path / "file").write_text("mine")
     code, _, err = heed("lab", "scaling", "--out", tmp_path / "file")
-    assert (code, err) == (1, f"heed: --out {tmp_path}/file is a file; name a folder")
+    assert (code, err) == (1, f"heed: --out {tmp_path}/file is a file; give a folder")
     assert (tmp_path / "file").read_text() == "mine"
 
 

@@ -47,7 +47,7 @@ def trained(files, tmp_path_factory):
 def test_one_text_becomes_a_model_that_can_be_asked_everything(heed, trained, files, tmp_path):
     card = (trained / "model" / "README.md").read_text("utf-8")
     assert "# Language model" in card
-    assert "| texts | 54 of 60; left out: none |" in card
+    assert "| texts | 54 of 60; filtered out: none |" in card
     log = [json.loads(line) for line in (trained / "log.jsonl").read_text("utf-8").splitlines()]
     assert [line["perplexity"] > 1 for line in log if line["kind"] == "valid"] == [True, True]
     assert (trained / "samples" / "step-000006.txt").is_file()
@@ -117,9 +117,9 @@ def test_training_goes_on_from_a_model_that_is_there(heed, trained, files, tmp_p
         (["task.bptt=10"], "task.bptt has moved: set task.window instead"),
         (
             ["training.batch_tokens=5"],
-            "training.batch_tokens is 5; it must hold one window at least, and task.window is 10",
+            "training.batch_tokens is 5; it must hold at least one window, and task.window is 10",
         ),
-        (["data.target=train.txt"], "data.target is given, but language is learned from text alone"),
+        (["data.target=train.txt"], "data.target is set, but language needs only plain text"),
         (["filters.max_length=20"], "filters are for pairs"),
         (["subwords.coverage=0.5"], "subwords.coverage is 0.5; it is not for subwords.kind = 'words'"),
         (
@@ -146,7 +146,9 @@ def test_a_language_model_does_not_learn_to_translate(heed, files, tmp_path):
     wrong = sets("model.name=rnn-lm", "task.name=translation")
     code, _, err = heed("train", *pair, "--out", tmp_path / "out", *wrong)
     assert code == 1
-    assert "task.name is 'translation', but a language model (rnn-lm) learns from one text: set it to 'language'" in err
+    assert (
+        "task.name is 'translation', but a language model (rnn-lm) learns from plain text: set it to 'language'" in err
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_a_language_model_does_not_learn_to_translate(heed, files, tmp_path):
     [
         ("", "is empty"),
         ("\n\n\n", "there is no text to train on: all 2 lines are empty"),
-        ("one line alone", "has one line"),
+        ("one line alone", "has a single line"),
     ],
 )
 def test_texts_that_nothing_can_be_learned_from_are_refused(heed, tmp_path, content, error):
@@ -178,13 +180,13 @@ def test_what_is_not_for_a_language_model_is_said(heed, trained, files):
             "--text",
             files / "test.txt",
             "--rouge",
-        ): "--rouge is for translations: it does not go with --text",
+        ): "--rouge is for translations: it cannot be combined with --text",
         ("score", trained): "--source FILE and --target FILE, or for a language model --text FILE",
-        ("look", trained, "the cat", "--beam", "2", "--out", "x.html"): "--beam is for translators",
+        ("look", trained, "the cat", "--beam", "2", "--out", "x.html"): "--beam is for translation models",
         ("generate", trained, "--prompt", "zebra"): "the model knows no word of 'zebra'",
         ("generate", trained, "--greedy", "--top-k", "3"): "--top-k is for sampling",
         ("generate", trained, "--length", "0"): "length is 0",
-        ("convert", trained, "--out", trained / "x"): "it stays with heed",
+        ("convert", trained, "--out", trained / "x"): "it cannot be exported",
     }
     for words, error in cases.items():
         code, _, err = heed(*words)

@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from heed.data.synthetic import phrasebook
+from tests import fixed_pairs
 from tests.convert.multilingual import CODES, ENDS, saved
 
 FEW = [
@@ -28,7 +28,7 @@ def models(tmp_path_factory):
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     for part, count in (("train", 120), ("valid", 4)):
-        pairs = list(phrasebook.pairs(part, count))
+        pairs = list(fixed_pairs.pairs(part, count))
         for side, code in (("source", "ko"), ("target", "en")):
             (folder / f"{part}.{code}").write_text("".join(f"{getattr(pair, side)}\n" for pair in pairs), "utf-8")
     return folder
@@ -48,9 +48,9 @@ def test_a_language_is_chosen_by_its_code_or_its_name(heed, models):
 @pytest.mark.parametrize(
     ("kind", "words", "says"),
     [
-        ("m2m100", [], "the model translates between 100 languages, which heed info lists: say which with --from and --to (in Python: source, target)"),
-        ("m2m100", ["--from", "ko"], "the model translates between 100 languages, which heed info lists: say which with --to (in Python: target)"),
-        ("nllb", ["--to", "ko"], "the model translates ace to ko, de to ko, en to ko, fr to ko, zh to ko, zho_Hant to ko: say which with --from (in Python: source)"),
+        ("m2m100", [], "the model translates between 100 languages, which heed info lists: choose one with --from and --to (in Python: source, target)"),
+        ("m2m100", ["--from", "ko"], "the model translates between 100 languages, which heed info lists: choose one with --to (in Python: target)"),
+        ("nllb", ["--to", "ko"], "the model translates ace to ko, de to ko, en to ko, fr to ko, zh to ko, zho_Hant to ko: choose one with --from (in Python: source)"),
         ("mbart50", ["--from", "ko", "--to", "Germann"], "the model does not translate from ko to Germann; Germann may mean de"),
         ("mbart50", ["--from", "ko", "--to", "xx"], "the model does not translate from ko to xx; it translates between 52 languages, which heed info lists"),
         ("nllb", ["--from", "ko", "--to", "xx"], "the model does not translate from ko to xx; it translates between 7 languages, ace, de, en, fr, ko, zh, zho_Hant"),
@@ -114,14 +114,14 @@ def test_data_that_do_not_say_their_languages_are_refused(heed, models, files, t
     tsv.write_text("가\tgo\n" * 30, "utf-8")
     given = ["train", "--from", models / "nllb", "--tsv", tsv, "--out", tmp_path / "run"]
     code, _, err = heed(*given)
-    assert code == 1 and err.endswith("say which with data.source_language and data.target_language")
+    assert code == 1 and err.endswith("choose one with data.source_language and data.target_language")
     code, _, err = heed(*given, "--set", "data.source_language=ko", "--set", "data.target_language=Frenc")
     assert code == 1 and err.endswith("heed: the model does not translate from ko to Frenc; Frenc may mean fr")
     recipe = tmp_path / "recipe.toml"
     corpus = '[[data.corpora]]\nsource = "{0}/train.{1}"\ntarget = "{0}/train.{2}"\n'
     recipe.write_text(corpus.format(files, "ko", "en") + corpus.format(files, "en", "ko"), "utf-8")
     code, _, err = heed("train", recipe, "--from", models / "nllb", "--out", tmp_path / "run")
-    assert code == 1 and "several directions, and a multilingual model is trained in one at a time: name" in err
+    assert code == 1 and "several directions, and a multilingual model is fine-tuned in one at a time: give" in err
 
 
 def test_a_folder_of_ctranslate2_is_said_to_be_one(heed, models, tmp_path):
@@ -129,7 +129,7 @@ def test_a_folder_of_ctranslate2_is_said_to_be_one(heed, models, tmp_path):
     assert code == 0, err
     for verb in (["translate", "--from", "ko", "--to", "en"], ["info"]):
         code, _, err = heed(verb[0], tmp_path / "fast", *verb[1:], *(["나"] if verb[1:] else []))
-        assert code == 1 and "is a folder of CTranslate2, which heed writes and does not read" in err
+        assert code == 1 and "is a CTranslate2 folder, which heed can export but not read" in err
 
 
 def test_cards_show_how_a_direction_is_chosen(heed, models, tmp_path):

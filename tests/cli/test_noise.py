@@ -55,10 +55,10 @@ def test_the_subwords_of_a_model(heed, trained):
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["a b", "--kind", "rotate", "--rate", 0.2], "--rate has no meaning for rotate: leave it out"),
+    (["a b", "--kind", "rotate", "--rate", 0.2], "--rate does not apply to rotate: leave it out"),
     (["a b", "--rate", 2], "the rate is 2.0; it must be from 0 to 1"),
     (["a b", "--seed", -1], "--seed is -1; it must be 0 or more"),
-    ([" "], "there is no text: give one, or lines on standard input"),
+    ([" "], "no text given: pass one, or lines on standard input"),
 ])  # fmt: skip
 def test_what_is_wrong_is_said(heed, words, said):
     code, _, err = heed("noise", *words)

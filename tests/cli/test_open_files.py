@@ -2,6 +2,7 @@
 
 import pytest
 
+from heed.cli.main import main
 from heed.cli.serve import OPEN_FILES, _allow_open_files
 
 resource = pytest.importorskip("resource")
@@ -22,9 +23,7 @@ def limited(monkeypatch):
 
 def test_too_few_are_refused_with_what_is_needed(limited):
     asked = limited(24, 24)
-    says = (
-        r"^only 24 files may be open here, and 64 concurrent requests need 128: raise the limit \(ulimit -n\), or lower"
-    )
+    says = r"^this process may open only 24 files, and 64 concurrent requests need 128: raise the limit \(ulimit -n\), or lower"
     with pytest.raises(ValueError, match=says):
         _allow_open_files(64)
     assert not asked
@@ -42,3 +41,9 @@ def test_enough_is_left_alone(limited, soft):
     asked = limited(soft, soft)
     _allow_open_files(64)
     assert not asked
+
+
+def test_heed_serve_begins_with_that(limited, tmp_path, capsys):
+    limited(24, 24)
+    assert main(["serve", str(tmp_path), "--queue", "64"]) == 1
+    assert "only 24 files may be open here, and 64 concurrent requests need 128" in capsys.readouterr().err

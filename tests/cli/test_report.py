@@ -54,9 +54,9 @@ def test_training_ends_with_a_report(run):
     page = (run / "report.html").read_text("utf-8")
     kept = final_validation.read(run)
     assert [row[:2] for row in kept.outputs] == PAIRS[:26]
-    assert "What to try next" in page and "Every sentence" in page and "By how often a word" in page
+    assert "What to try next" in page and "Every sentence" in page and "By word" in page
     assert f"{kept.scores['chrf']:.1f}" in re.search(r"<h3>chrF2</h3>.*?</p>", page)[0]
-    assert "1 of the 26 sources of the validation set (3.8%) are in the training text too" in page
+    assert "1 of the 26 sources of the validation set (3.8%) are also in the training text, so" in page
 
 
 def test_what_is_kept_is_what_the_model_says_now(copy):
@@ -94,11 +94,11 @@ def test_a_test_set_and_another_run(run, tmp_path, capsys):
     ("words", "error"),
     [
         (["nowhere"], "nowhere: no such folder"),
-        (["RUN/model"], "is not a run: it has no recipe.toml; name the folder that heed train wrote"),
-        (["RUN", "--source", "RUN/recipe.toml"], "name both --source FILE and --reference FILE"),
-        (["RUN", "--source", "RUN/recipe.toml", "--reference", "RUN/log.jsonl"], "line by line they go together"),
+        (["RUN/model"], "is not a run: it has no recipe.toml; give a folder written by heed train"),
+        (["RUN", "--source", "RUN/recipe.toml"], "give both --source FILE and --reference FILE"),
+        (["RUN", "--source", "RUN/recipe.toml", "--reference", "RUN/log.jsonl"], "they must correspond line by line"),
         (["RUN", "--out", "RUN"], "is a folder: give the name of a file"),
-        (["RUN", "--tokenize", "none-such"], "sacreBLEU knows"),
+        (["RUN", "--tokenize", "none-such"], "sacreBLEU supports"),
     ],
 )
 def test_errors_say_what_is_wrong(run, capsys, words, error):
@@ -134,7 +134,7 @@ def test_a_language_model_has_a_report_too_and_none_is_written_unasked(tmp_path,
     assert not (run / "report.html").exists()
     assert main(["report", str(run)]) == 0
     page = (run / "report.html").read_text("utf-8")
-    assert "Language model" in page and "How it learned" in page and "Where it goes wrong" not in page
+    assert "Language model" in page and "Training curves" in page and "Where it goes wrong" not in page
     pair = ["--source", str(tmp_path / "text"), "--reference", str(tmp_path / "text")]
     assert main(["report", str(run), *pair]) == 1
     assert "has learned language: --source and --reference are for translation" in capsys.readouterr().err
@@ -154,4 +154,4 @@ def test_what_is_wrong_with_a_report_is_no_error_of_the_training(run, tmp_path, 
     (out / "report.html").unlink()
     (out / "report.html").mkdir()
     assert main(["train", "--out", str(out), "--resume"]) == 0
-    assert "There is no report: " in capsys.readouterr().err
+    assert "No report was written: " in capsys.readouterr().err

@@ -32,4 +32,4 @@ def test_what_does_not_go_together_is_refused(heed, trained, tmp_path):
     code, _, said = heed("translate", trained, "--rerank", "mbr", "--candidates", 1, *TEXTS)
     assert code != 0 and "candidates is 1; it must be at least 2" in said
     code, _, said = heed("evaluate", trained, "--text", tmp_path / "text", "--allow-loops")
-    assert code != 0 and "--allow-loops is for translations: it does not go with --text" in said
+    assert code != 0 and "--allow-loops is for translations: it cannot be combined with --text" in said

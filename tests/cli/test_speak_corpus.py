@@ -35,9 +35,9 @@ def test_lines_are_read_aloud_in_drawn_voices(tmp_path, capsys):
     ("more", "words"),
     [
         (["--language", "xx"], "espeak-ng could not speak 'Hello.' in the voice xx+"),
-        (["--voices", "a b"], "'a b' is no name of a language or a voice"),
-        (["--speeds", "fast"], "--speeds is fast; write whole numbers"),
-        (["--speeds", "10"], "speeds are 10; they must be from 80 to 450 words a minute"),
+        (["--voices", "a b"], "'a b' is not a language or a voice"),
+        (["--speeds", "fast"], "--speeds is fast; give integers"),
+        (["--speeds", "10"], "speeds are 10; they must be from 80 to 450 words per minute"),
         (["--each", "0"], "read each line at least once"),
     ],
 )
@@ -51,4 +51,4 @@ def test_without_espeak_the_command_says_what_to_install(tmp_path, capsys, monke
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "text.txt").write_text("Hello.\n", "utf-8")
     assert main(["speak-corpus", str(tmp_path / "text.txt"), "--out", str(tmp_path / "out")]) == 1
-    assert "espeak-ng is not installed, and it is what speaks: apt-get install espeak-ng" in capsys.readouterr().err
+    assert "espeak-ng is not installed; it synthesizes the speech: apt-get install espeak-ng" in capsys.readouterr().err

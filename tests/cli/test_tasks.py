@@ -149,22 +149,22 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
     code, out, _ = heed("summarize", first, "--lines", files / "text")
     assert (code, len(out.splitlines())) == (0, len((files / "text").read_text().splitlines()))
     (tmp_path / "empty.txt").write_text("\n")
-    assert "empty.txt holds no text to summarize" in heed("summarize", first, tmp_path / "empty.txt")[2]
+    assert "empty.txt contains no text to summarize" in heed("summarize", first, tmp_path / "empty.txt")[2]
 
 
 @pytest.mark.parametrize(
     ("words", "settings", "said"),
     [
         (["--target", "said"], ["task.name=denoising", "model.name=bart"],
-         "data.target is given, but denoising is learned from text alone: name it as data.source"),
-        ([], [], "data.target is missing: translation is learned from pairs"),
+         "data.target is set, but denoising needs only plain text: set data.source"),
+        ([], [], "data.target is missing: translation needs pairs"),
         ([], ["task.name=denoising"],
          "task.name is 'denoising', which transformer cannot learn: set model.name to bart or pegasus or mbart"),
         (["--target", "labels"], ["task.name=classification"],
          "task.name is 'classification', which transformer cannot learn: set model.name to bart or gpt or gpt2 or ctrl or "
          "bert or albert or roberta or electra or bigbird"),
         ([], ["task.name=denoising", "model.name=bart", "subwords.sampling=0.1"],
-         "subwords.sampling is 0.1, but it works only with heed's own vocabulary and for translation: set it to 0"),
+         "subwords.sampling is 0.1, but it only works for translation with Heed's own vocabulary: set it to 0"),
         ([], ["task.name=denoising", "model.name=bart", "task.infill=1.5"], "task.infill is 1.5; it must be from 0 to 1"),
         ([], ["task.name=denoising", "model.name=bart", "model.norm=pre"], "model.norm: bart has no such setting; there are dim, heads, hidden, encoder_layers, decoder_layers, max_length, "
          "activation, scaled, dropout, attention_dropout, hidden_dropout, init_std, classifier_dropout"),
@@ -173,7 +173,7 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
         ([], ["task.name=denoising", "model.name=bart", "task.teacher=runs/en-de"],
          "task.teacher: denoising has no such setting; translation has"),
         (["--target", "said"], ["training.teacher=runs/en-de"], "training.teacher has moved: set task.teacher instead"),
-        (["--target", "said"], ["model.fresh=true"], "model.fresh goes with model.folder: it draws the weights of that model anew"),
+        (["--target", "said"], ["model.fresh=true"], "model.fresh needs model.folder: it reinitializes that model's weights"),
         ([], ["task.name=gap-sentences", "model.name=bart"],
          "task.name is 'gap-sentences', which bart cannot learn: set model.name to pegasus"),
         (["--target", "said"], ["model.name=marian", "subwords.source_model=a.spm"],
@@ -195,7 +195,7 @@ def test_a_model_that_is_there_keeps_its_shape(train, pretrained, files, tmp_pat
     code, err = train(tmp_path / "run", *pair, settings=[*PLAIN, "model.dim=32"])
     assert (code, err) == (
         1,
-        f"heed: model.dim is 32, but {first} has 16: a trained model keeps its shape",
+        f"heed: model.dim is 32, but {first} has 16: the architecture of a trained model cannot change",
     )
     assert train(tmp_path / "run", *pair, settings=[*PLAIN, "model.dim=16", "model.dropout=0.0"]) == (0, "")
 
@@ -206,7 +206,7 @@ def test_labels_that_a_classifier_does_not_have_are_said(train, pretrained, file
     settings = [*PLAIN, "task.name=classification"]
     pair = ["--source", files / "text", "--target", tmp_path / "one", "--from", first]
     code, err = train(tmp_path / "run", *pair, settings=settings)
-    assert (code, err) == (1, "heed: data.target has wet and nothing else: a classifier needs two labels at least")
+    assert (code, err) == (1, "heed: data.target has only wet: a classifier needs at least two labels")
 
 
 @pytest.fixture
@@ -251,10 +251,10 @@ def test_what_a_model_brings_along_is_kept_unless_the_recipe_says_otherwise(trai
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["model.name=pegasus"], "model.name is 'pegasus', but the model is that of {}: leave it out"),
-        (["subwords.size=99"], "subwords.size is 99, but the vocabulary is that of {}: leave it out"),
+        (["model.name=pegasus"], "model.name is 'pegasus', but the model comes from {}: leave it out"),
+        (["subwords.size=99"], "subwords.size is 99, but the vocabulary comes from {}: leave it out"),
         (["subwords.sampling=0.1"],
-         "subwords.sampling is 0.1, but it works only with heed's own vocabulary, and {} has another: set it to 0"),
+         "subwords.sampling is 0.1, but it only works with Heed's own vocabulary, and {} has another: set it to 0"),
     ],
 )  # fmt: skip
 def test_settings_that_a_model_has_already_are_refused(train, pretrained, files, tmp_path, settings, said):
@@ -285,7 +285,7 @@ def test_texts_of_one_sentence_have_no_gaps_and_that_is_said(train, files, tmp_p
     (tmp_path / "ones").write_text("".join(f"A {a} sees {b}.\n" for a in WORDS for b in WORDS))
     settings = [*TINY, "task.name=gap-sentences", "model.name=pegasus"]
     code, err = train(tmp_path / "run", "--source", tmp_path / "ones", settings=settings)
-    assert (code, "no text has two sentences: an article should be one line of several" in err) == (1, True)
+    assert (code, "no text has two sentences: put each article on one line" in err) == (1, True)
 
 
 def test_a_validation_set_that_no_model_could_read_is_refused(train, pretrained, files, tmp_path):
@@ -316,7 +316,10 @@ def test_a_label_of_the_validation_set_that_is_none_is_named_with_its_place(trai
     words = ["--source", files / "text", "--target", files / "labels", "--from", pretrained["bart"],
              "--valid-source", tmp_path / "v.text", "--valid-target", tmp_path / "v.labels"]  # fmt: skip
     code, err = train(tmp_path / "run", *words, settings=[*PLAIN, "task.name=classification"])
-    assert (code, err) == (1, "heed: validation, v.text:2: 'damp' is no label of this model, which has dry, wet")
+    assert (code, err) == (
+        1,
+        "heed: validation, v.text:2: 'damp' is not a label of this model; its labels are dry, wet",
+    )
 
 
 def test_a_vocabulary_does_not_depend_on_what_was_learned_before(train, files, tmp_path, monkeypatch):

@@ -33,7 +33,7 @@ def test_a_term_without_room_is_told_and_the_rest_is_written(heed, trained):
     assert code == 0
     assert "milk" in out.splitlines()[0].lower()
     assert len(out.splitlines()) == 2
-    assert err == "heed: 'a very long name of a book' (for '책') is missing, 2 times: there was no room for it"
+    assert err == "heed: 'a very long name of a book' (for '책') is missing, 2 times: it could not be placed"
 
 
 def test_a_document_is_translated_into_another(heed, trained, tmp_path):
@@ -48,7 +48,7 @@ def test_a_document_is_translated_into_another(heed, trained, tmp_path):
     assert [path.name for path in out.parent.iterdir()] == ["b.md"]
     before = out.read_bytes()
     code, _, err = heed("translate", trained, "--file", source, "--out", out)
-    assert (code, err) == (1, f"heed: --out {out} exists already: give another name, or --force to overwrite it")
+    assert (code, err) == (1, f"heed: --out {out} already exists: choose another name, or use --force to overwrite it")
     assert out.read_bytes() == before
     assert heed("translate", trained, "--file", source, "--out", out, "--force")[0] == 0
     assert out.read_bytes() != before
@@ -65,29 +65,29 @@ def test_one_column_and_a_format_that_is_said(heed, trained, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--file", "a.md"], "--file needs --out: the name of the file that is to be written"),
+        (["--file", "a.md"], "--file needs --out: the name of the file to write"),
         (["--file", "a.md", "--out", "."], "--out . is a folder; it must be the name of a file"),
-        (["--file", "a.md", "--out", "a.md"], "--out is the document itself, a.md: give it another name"),
+        (["--file", "a.md", "--out", "a.md"], "--out is the input document itself, a.md: give it another name"),
         (["--file", "none.md", "--out", "b.md"], "none.md cannot be read: No such file or directory"),
         (["--file", "a.md", "--out", "b.md", "--nbest", "2"], "--file translates a document, and --nbest is for lines: leave it out"),
         (["--file", "a.md", "--out", "b.md", "Hello"], "--file translates a document, and a sentence is for lines: leave it out"),
         (["--file", "a.md", "--out", "b.md", "--column", "1"], "a.md has no columns: column 1 is for .tsv files"),
-        (["--file", "a.tsv", "--out", "b.tsv"], "a.tsv: say which column is to be translated, counted from 1"),
+        (["--file", "a.tsv", "--out", "b.tsv"], "a.tsv: choose the column to translate, counted from 1"),
         (["--file", "a.tsv", "--out", "b.tsv", "--column", "3"], "a.tsv, line 1 has 2 columns; column 3 is to be translated"),
         (["--file", "a.tsv", "--out", "b.tsv", "--column", "0"], "a.tsv: column is 0; columns are counted from 1"),
         (["--file", "a.pdf", "--out", "b.pdf"], "a.pdf ends in .pdf; heed translates .txt"),
-        (["--file", "a.md", "--out", "b.docx"], "--out ends in .docx, and a.md in .md: a document keeps its format"),
+        (["--file", "a.md", "--out", "b.docx"], "--out ends in .docx, and a.md in .md: the format cannot change"),
         (["--file", "a.md", "--out", "a.tsv/b.md"], "--out a.tsv/b.md cannot be written:"),
-        (["--file", "none.md", "--out", "a.md"], "--out a.md exists already: give another name, or --force"),
+        (["--file", "none.md", "--out", "a.md"], "--out a.md already exists: choose another name, or use --force"),
         (["--file", ".", "--format", "md", "--out", "b.md"], ". cannot be read: Is a directory"),
-        (["--file", "a.md", "--format", "docx", "--out", "b.md"], "a.md is not a document of Word, or is damaged"),
+        (["--file", "a.md", "--format", "docx", "--out", "b.md"], "a.md is not a Word document, or is damaged"),
         (["--glossary", '["a"]', "Hello"], '["a"]: the glossary cannot be read: No such file or directory'),
-        (["--column", "1", "Hello"], "--column is for documents: give one with --file"),
+        (["--column", "1", "Hello"], "--column is for documents: add --file"),
         (["--glossary", "none.tsv", "Hello"], "none.tsv: the glossary cannot be read: No such file or directory"),
-        (["--glossary", "a.tsv", "--keep", "x", "Hello"], "'x' is to be kept, and to become 'y': a term can be in keep or in the glossary"),
-        (["--glossary", '{"a": 1}', "Hello"], "--glossary, 'a': a term is a text, not 1"),
+        (["--glossary", "a.tsv", "--keep", "x", "Hello"], "'x' is to be kept and also translated as 'y': a term can be in keep or in the glossary, not both"),
+        (["--glossary", '{"a": 1}', "Hello"], "--glossary, 'a': a term must be a string, not 1"),
         (["--glossary", "a.md", "Hello"], "a.md, line 1 has 1 columns; it must be a term, a tab and its translation"),
-        (["--glossary", GLOSSARY, "--sample", "책"], "sample is true, and there is a glossary: terms are found by a beam search"),
+        (["--glossary", GLOSSARY, "--sample", "책"], "sample is true, but glossary terms need beam search"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_a_sentence(heed, trained, tmp_path, monkeypatch, words, sentence):

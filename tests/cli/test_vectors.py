@@ -41,12 +41,12 @@ def test_a_man_is_to_a_king_as_a_woman_is_to_a_queen(heed, file):
 
 
 def test_a_word_that_is_not_there_is_said_with_what_was_meant(heed, file):
-    without = f"; fastText's n-grams, which give any word a vector, would be in {file.with_name('ko.ngrams.bin')}"
+    without = f"; fastText's n-grams, which give every word a vector, would be in {file.with_name('ko.ngrams.bin')}"
     code, out, err = heed("vectors", file, "--near", "여앙")
     assert (code, out) == (1, "")
     assert err == f"heed: 여앙 is not in {file}: did you mean 여왕 or 여자?{without}"
     code, _, err = heed("vectors", file, "--analogy", "남자", "zzz", "여자")
-    assert (code, err) == (1, f"heed: zzz is not in {file}, and nothing that is spelled like it{without}")
+    assert (code, err) == (1, f"heed: zzz is not in {file}, and nothing is spelled like it{without}")
 
 
 def test_what_is_in_a_file_is_told(heed, tmp_path):
@@ -57,8 +57,8 @@ def test_what_is_in_a_file_is_told(heed, tmp_path):
     assert code == 0
     for part in ("text with a header (word2vec, fastText)", "numbers a word 2", "words 1", "mean length 5.000"):
         assert part in said
-    assert f"{path} promises 3 words in its first line and has 2." in said
-    assert "1 vectors of words that already had one" in said
+    assert f"{path} promises 3 words in its header and has 2." in said
+    assert "1 duplicate words" in said
 
 
 @pytest.mark.parametrize("name", ["copy.bin", "copy.vec.gz"])
@@ -95,11 +95,11 @@ def test_the_vectors_of_a_model_are_looked_at_and_written(heed, trained, tmp_pat
     [
         (["no.vec"], "no.vec: no such file"),
         (["FILE", "--near", "왕", "--count", "0"], "--count is 0; it must be at least 1"),
-        (["FILE", "--words", "왕"], "--words are for the map: say with --picture where to draw it"),
+        (["FILE", "--words", "왕"], "--words selects words to plot: add --picture FILE"),
         (["FILE", "--side", "source"], "--side is for models; FILE is a file"),
-        (["FILE", "--picture", "map.png"], "--picture: name the words to draw with --words, --near or --analogy"),
-        (["FILE", "--picture", "map.gif", "--words", "왕", "여왕", "남자"], "'map.gif' should end in .png or .svg"),
-        (["FILE", "--picture", "map.png", "--words", "왕", "여왕"], "A map needs 3 words at least, and there are 2"),
+        (["FILE", "--picture", "map.png"], "--picture: choose the words to plot with --words, --near or --analogy"),
+        (["FILE", "--picture", "map.gif", "--words", "왕", "여왕", "남자"], "'map.gif' must end in .png or .svg"),
+        (["FILE", "--picture", "map.png", "--words", "왕", "여왕"], "A plot needs at least 3 words, and there are 2"),
     ],
 )
 def test_what_makes_no_sense_is_said(heed, file, words, sentence):

@@ -22,9 +22,10 @@ def test_a_text_gives_vectors_that_heed_reads(heed, text, method):
     code, _, err = heed("vectors", "train", text, "--out", out, "--method", method, *SMALL)
     assert code == 0
     assert (
-        "61 lines (12 of them empty), 253 words; 15 different words occur at least 2 times, 1 others are dropped" in err
+        "61 lines (12 of them empty), 253 words; 15 different words occur at least 2 times, 1 rarer ones are dropped"
+        in err
     )
-    assert "loss of a pair by epoch: " in err and f"15 vectors: {out}" in err
+    assert "loss per pair by epoch: " in err and f"15 vectors: {out}" in err
     found = read(out)
     assert found.words[:4] == ["a", "cat", "dog", "eats"] and found.matrix.shape == (15, 6)
     assert "once" not in found.words
@@ -46,11 +47,11 @@ def test_fasttext_gives_a_vector_to_a_word_it_has_not_seen(heed, text):
     assert "near plays" in shown
     code, _, err = heed("vectors", out, "--near", "xyz")
     assert code == 1
-    assert f"xyz is not in {out}, and nothing that is spelled like it; {ngrams} has none of its n-grams" in err
+    assert f"xyz is not in {out}, and nothing is spelled like it; {ngrams} has none of its n-grams" in err
     ngrams.unlink()
     code, _, err = heed("vectors", out, "--near", "plays")
     assert code == 1
-    assert err.endswith(f"; fastText's n-grams, which give any word a vector, would be in {ngrams}")
+    assert err.endswith(f"; fastText's n-grams, which give every word a vector, would be in {ngrams}")
 
 
 def test_vectors_of_another_method_do_not_keep_old_ngrams(heed, text):
@@ -67,9 +68,9 @@ def test_vectors_of_another_method_do_not_keep_old_ngrams(heed, text):
         (["--min-count", 0], "--min-count is 0; it must be at least 1"),
         (
             ["--min-count", 99],
-            "no word occurs 99 times in the text: keep rarer words too, or give more text; --min-count is 99",
+            "no word occurs 99 times in the text: keep rarer words too, or use more text; --min-count is 99",
         ),
-        (["--out", "."], "--out . is a folder; name a file in it, for example words.vec"),
+        (["--out", "."], "--out . is a folder; give a file name, for example words.vec"),
     ],
 )
 def test_what_cannot_be_trained_is_a_sentence(heed, text, words, says):
@@ -89,7 +90,7 @@ def test_a_text_of_no_word_or_one(heed, tmp_path):
     (tmp_path / "one.txt").write_text("a a a a a b\n")
     code, _, err = heed("vectors", "train", tmp_path / "one.txt", "--out", tmp_path / "words.vec")
     assert code == 1
-    assert "the text has a single word that occurs often enough, 'a': vectors need at least two" in err
+    assert "the text has only one word that is frequent enough, 'a': vectors need at least two" in err
 
 
 def test_the_help_of_train_is_its_own(heed, capsys):

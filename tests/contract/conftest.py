@@ -6,14 +6,15 @@ import pytest
 from PIL import Image
 
 from heed.audio.files import write_wav
-from heed.data.synthetic import articles, phrasebook
+from heed.data.synthetic import articles
+from tests import fixed_pairs
 
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
     """A folder with pairs, articles and labels."""
     folder = tmp_path_factory.mktemp("corpus")
-    pairs = list(phrasebook.pairs("train", 80))
+    pairs = list(fixed_pairs.pairs("train", 80))
     made = list(articles.articles("train", 40, 0))
     columns = {
         "ko": [pair.source for pair in pairs],

@@ -189,7 +189,7 @@ def test_other_pairs_are_refused(registered, sections):
     ("change", "says"),
     [
         ({"filters": {}}, "filters: next-item has no such section; there are data"),
-        ({"model": {"name": "bag", "items": 5}}, "model.items: the data decide it; leave it out"),
+        ({"model": {"name": "bag", "items": 5}}, "model.items: it is determined by the data; leave it out"),
         ({"model": {"name": "bag", "heads": 5}}, "model.heads: bag has no such setting"),
         ({"task": {"name": "next-item", "r_drop": 1.0}}, "task.r_drop: next-item has no such setting; translation has"),
         ({"training": {"metric": "bleu"}}, "training.metric is 'bleu'; next-item has hits, loss"),

@@ -5,7 +5,6 @@ from functools import cache
 import torch
 from torch import nn
 
-from heed.data.synthetic import phrasebook
 from heed.models.bart import Bart, BartConfig
 from heed.models.marian import Marian, MarianConfig
 from heed.models.package import Package
@@ -16,6 +15,7 @@ from heed.vocabularies import marian as marian_files
 from heed.vocabularies import pegasus as pegasus_files
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests import fixed_pairs
 
 SIZES = {"dim": 32, "heads": 4, "hidden": 48, "encoder_layers": 1, "decoder_layers": 2, "max_length": 64}
 TASKS = {"pegasus": "gap-sentences"}
@@ -26,7 +26,7 @@ ENDS = {"one": 2.5, "two": 2.1, "marian": 3.3, "bart": 2.2, "pegasus": 2.0}
 
 @cache
 def pairs():
-    return [(pair.source, pair.target) for pair in phrasebook.pairs("train", 200)]
+    return [(pair.source, pair.target) for pair in fixed_pairs.pairs("train", 200)]
 
 
 @cache
@@ -34,12 +34,12 @@ def vocabularies(kind):
     """Those of source and target: heed's own, "one" for both or "two", or those of another system."""
     texts = [text for pair in pairs() for text in pair]
     if kind == "one":
-        return (learn(texts, SubwordsConfig(), 700),) * 2
+        return (learn(texts, SubwordsConfig(), 600),) * 2
     if kind == "two":
         return tuple(
-            learn(side, SubwordsConfig(), n) for side, n in zip(zip(*pairs(), strict=True), (660, 400), strict=True)
+            learn(side, SubwordsConfig(), n) for side, n in zip(zip(*pairs(), strict=True), (560, 400), strict=True)
         )
-    family, size = {"marian": (marian_files, 800), "bart": (bart_files, 500), "pegasus": (pegasus_files, 650)}[kind]
+    family, size = {"marian": (marian_files, 700), "bart": (bart_files, 500), "pegasus": (pegasus_files, 550)}[kind]
     return family.learn(texts, size)
 
 

@@ -61,14 +61,14 @@ def test_full_attention_can_be_chosen_and_is_theirs(tmp_path):
 
 
 def test_what_transformers_does_not_have_is_not_written(tmp_path):
-    with pytest.raises(ValueError, match="fixed_random is true, but transformers has random blocks in training alone"):
+    with pytest.raises(ValueError, match="fixed_random is true, but transformers uses random blocks only in training"):
         huggingface.write(package("bigbird", "none", fixed_random=True), tmp_path / "out")
 
 
 def test_an_answer_is_looked_for_after_the_question():
     own = package("bigbird", "answer")
     tokens = draw(2, 12)
-    with pytest.raises(ValueError, match=r"a text has no separator \(id \d+\), which ends the question"):
+    with pytest.raises(ValueError, match=r"a text has no separator \(id \d+\) after the question"):
         own.model.find_answer(tokens)
     tokens[:, 5] = own.processors["text"].special.last
     best = own.model.find_answer(tokens).max(dim=2).values

@@ -91,14 +91,14 @@ def test_what_config_json_leaves_out_is_as_their_library_has_it(table):
 def test_what_our_model_is_not_made_for_is_refused_by_name(table, name, value):
     value = (not table.required[name]) if value is None else value
     assert table.to_ours({name: table.required[name]}) == table.to_ours({})
-    message = rf"{name} is {value!r}; heed's {table.name} is made for {table.required[name]!r} alone"
+    message = rf"{name} is {value!r}; heed's {table.name} supports only {table.required[name]!r}"
     with pytest.raises(ValueError, match=message):
         table.to_ours({name: value})
 
 
 @pytest.mark.parametrize("table", [bart.CONFIG_TABLE, bart.CLASSIFIER_CONFIG_TABLE, pegasus.CONFIG_TABLE])
 def test_matrices_that_are_not_tied_are_refused(table):
-    with pytest.raises(ValueError, match=r"tie_word_embeddings is False; heed's .* is made for True alone"):
+    with pytest.raises(ValueError, match=r"tie_word_embeddings is False; heed's .* supports only True"):
         table.to_ours({"tie_word_embeddings": False})
 
 
@@ -140,7 +140,7 @@ def test_an_encoder_and_a_decoder_of_different_widths_are_refused(table, encoder
 def test_two_names_of_one_setting_must_agree(table, name, other, ours):
     assert getattr(table.to_ours({other: 256}), ours) == 256
     assert getattr(table.to_ours({name: 256, other: 256}), ours) == 256
-    with pytest.raises(ValueError, match=f"{other} is 6, but {name} is 256: they are two names of one setting"):
+    with pytest.raises(ValueError, match=f"{other} is 6, but {name} is 256: they are two names for the same setting"):
         table.to_ours({name: 256, other: 6})
 
 
@@ -148,10 +148,10 @@ def test_two_names_of_one_setting_must_agree(table, name, other, ours):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("d_model", "512", "d_model is '512'; it should be a whole number"),
+        ("d_model", "512", "d_model is '512'; it should be an integer"),
         ("dropout", None, "dropout is None; it should be a number"),
         ("scale_embedding", 1, "scale_embedding is 1; it should be true or false"),
-        ("vocab_size", 97.0, "vocab_size is 97.0; it should be a whole number"),
+        ("vocab_size", 97.0, "vocab_size is 97.0; it should be an integer"),
         ("dropout", 1.5, "dropout is 1.5; it must be at least 0 and below 1"),
     ],
 )
@@ -191,7 +191,7 @@ def test_labels_are_counted(settings, labels):
 
 
 def test_several_end_tokens_are_refused():
-    with pytest.raises(ValueError, match=r"eos_token_id is \[2, 3\]; it should be a whole number"):
+    with pytest.raises(ValueError, match=r"eos_token_id is \[2, 3\]; it should be an integer"):
         bart.CLASSIFIER_CONFIG_TABLE.to_ours({"eos_token_id": [2, 3]})
 
 

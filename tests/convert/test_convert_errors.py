@@ -161,9 +161,9 @@ def test_what_is_left_aside_is_said(convert, marian, tmp_path):
     edited(marian, "generation_config.json", num_return_sequences=2, use_cache=True)
     code, err = convert(marian)
     assert code == 0
-    assert err.endswith(". Of the settings of its search, heed has left aside num_return_sequences")
+    assert err.endswith(". These generation settings are not supported and were dropped: num_return_sequences")
     text = (tmp_path / "out" / "README.md").read_text("utf-8")
-    assert "Heed does not follow these settings of its search: num_return_sequences." in text
+    assert "Heed ignores these generation settings: num_return_sequences." in text
 
 
 @pytest.mark.parametrize("kind", OTHERS)
@@ -177,13 +177,13 @@ def test_what_transformers_itself_saves_has_nothing_to_be_left_aside(convert, sa
     said = json.loads((folder / "generation_config.json").read_text("utf-8"))
     (folder / "generation_config.json").write_text(json.dumps({**said, "bad_words_ids": None}))
     code, err = convert(folder)
-    assert (code, "left aside" in err) == (0, False)
+    assert (code, "were dropped" in err) == (0, False)
 
 
 def test_a_classifier_of_another_kind(refused, saved, tmp_path):
     folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
     edited(folder, "config.json", problem_type="multi_label_classification")
-    says = "problem_type is 'multi_label_classification'; heed knows 'single_label_classification' and 'regression'"
+    says = "problem_type is 'multi_label_classification'; heed supports 'single_label_classification' and 'regression'"
     assert refused(folder) == f"{folder}/config.json: {says}"
 
 
@@ -204,7 +204,7 @@ def test_a_classifier_that_says_its_kind(convert, saved, tmp_path, kind):
 def test_a_classifier_of_one_label(refused, saved, tmp_path):
     folder = shutil.copytree(saved / "classifier", tmp_path / "classifier")
     edited(folder, "config.json", id2label={"0": "a"}, label2id={"a": 0}, problem_type="single_label_classification")
-    says = "heed's classifiers tell labels apart, so there must be at least two"
+    says = "a classifier needs at least two labels"
     assert refused(folder) == f"{folder}/config.json: id2label is {{'0': 'a'}}; {says}"
     edited(folder, "config.json", id2label=None, num_labels=1)
     assert refused(folder) == f"{folder}/config.json: num_labels is 1; {says}"
@@ -225,7 +225,7 @@ def test_another_architecture(refused, marian):
 @pytest.mark.parametrize("names", [5, {"a": 1}, "MarianMTModel", [["x"]], [{}]])
 def test_architectures_of_a_wrong_kind(refused, marian, names):
     edited(marian, "config.json", architectures=names)
-    says = "it must be a list with the name of a class"
+    says = "it must be a list with one class name"
     assert refused(marian) == f"{marian}/config.json: architectures is {names!r}; {says}"
 
 
@@ -247,7 +247,7 @@ def test_a_missing_vocabulary(refused, saved, tmp_path, kind, names):
 def test_the_vocabulary_of_another_model(refused, marian):
     held = json.loads((marian / "vocab.json").read_text("utf-8"))
     (marian / "vocab.json").write_text(json.dumps(held | {"more": len(held), "still more": len(held) + 1}))
-    says = f"{marian}: the vocabulary of the source has {len(held) + 2} pieces, but the model was made for {len(held)}"
+    says = f"{marian}: the vocabulary of the source has {len(held) + 2} pieces, but the model expects {len(held)}"
     assert refused(marian).startswith(says)
 
 
@@ -286,8 +286,9 @@ def test_a_pickle_that_would_run_code(refused, marian, tmp_path):
     (marian / "model.safetensors").unlink()
     torch.save({"final_logits_bias": Evil(tmp_path / "ran")}, marian / "pytorch_model.bin")
     assert refused(marian) == (
-        f"{marian}/pytorch_model.bin is a pickle that holds more than weights (it asks for {os.mkdir.__module__}.mkdir). "
-        "Opening it could run code, so heed does not: ask for the model as model.safetensors"
+        f"{marian}/pytorch_model.bin is a pickle that contains more than weights (it asks for "
+        f"{os.mkdir.__module__}.mkdir). "
+        "Loading it could run arbitrary code, so heed refuses: get the model as model.safetensors"
     )
     assert not (tmp_path / "ran").exists()
 
@@ -296,8 +297,7 @@ def test_no_network_for_a_name(refused, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     assert refused("Helsinki-NLP/opus-mt-ko-en") == (
-        f"no network: the hub could not be reached for Helsinki-NLP/opus-mt-ko-en, and the cache ({tmp_path}/cache) does "
-        "not hold all of it. Go online once, or name a folder that exists"
+        f"no network: the hub could not be reached for Helsinki-NLP/opus-mt-ko-en, and the cache ({tmp_path}/cache) does not contain all of it. Go online once, or give an existing folder"
     )
 
 
@@ -306,7 +306,7 @@ def test_a_folder_that_is_not_there_may_look_like_a_name(refused, tmp_path, monk
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert refused("mine/typo").startswith("mine/typo: no such folder; and as a name on the hub: no network")
+    assert refused("mine/typo").startswith("mine/typo: no such folder, and on the hub: no network")
     assert refused("runs/typo") == "runs/typo: no such folder"
 
 
@@ -323,18 +323,18 @@ def test_a_weight_of_another_shape(refused, marian):
     weights = load_file(marian / "model.safetensors")
     weights["model.encoder.layers.0.fc1.weight"] = torch.ones(3, 3)
     save_file(weights, marian / "model.safetensors")
-    assert "mlp.body.up.weight has shape (3, 3), but by config.json it should be (48, 32)" in refused(marian)
+    assert "mlp.body.up.weight has shape (3, 3), but according to config.json it should be (48, 32)" in refused(marian)
 
 
 def test_a_setting_that_our_model_has_not(refused, marian):
     edited(marian, "config.json", normalize_before=True)
-    says = f"{marian}/config.json: normalize_before is True; heed's Marian is made for False alone"
+    says = f"{marian}/config.json: normalize_before is True; heed's Marian supports only False"
     assert refused(marian) == says
 
 
 def test_a_search_that_we_have_not(refused, marian):
     edited(marian, "generation_config.json", num_beam_groups=3)
-    says = f"{marian}/generation_config.json: num_beam_groups is 3, which heed's search does not have: take it out, or set it to 1"
+    says = f"{marian}/generation_config.json: num_beam_groups is 3, which heed's search does not support: take it out, or set it to 1"
     assert refused(marian) == says
 
 
@@ -347,13 +347,13 @@ def test_a_folder_that_exists(convert, saved, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("mine")
     code, err = convert(saved / "marian")
-    assert (code, err) == (1, f"heed: {tmp_path}/out exists already: choose another folder to write to")
+    assert (code, err) == (1, f"heed: {tmp_path}/out already exists: choose another folder")
     assert (tmp_path / "out" / "mine").read_text() == "mine"
 
 
 def test_a_folder_of_ctranslate2_is_said_to_be_one(convert, saved, tmp_path, refused):
     assert convert(saved / "marian", "--to", "ctranslate2", out=tmp_path / "ct2")[0] == 0
-    assert "is a folder of CTranslate2, which heed writes and does not read" in refused(tmp_path / "ct2")
+    assert "is a CTranslate2 folder, which heed can export but not read" in refused(tmp_path / "ct2")
 
 
 def test_quantize_goes_with_ctranslate2(refused, saved):
@@ -362,7 +362,7 @@ def test_quantize_goes_with_ctranslate2(refused, saved):
 
 
 def test_a_revision_goes_with_a_name(refused, saved):
-    assert "is a folder here: a revision goes with a name on the hub" in refused(saved / "marian", "--revision", "main")
+    assert "is a local folder: a revision is for names on the hub" in refused(saved / "marian", "--revision", "main")
 
 
 def test_a_failure_while_writing_leaves_nothing(saved, tmp_path, monkeypatch):

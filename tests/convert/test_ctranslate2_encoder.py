@@ -102,11 +102,9 @@ def test_few_texts_are_not_worth_a_conversion_unless_it_is_asked_for(monkeypatch
     own.model.float()
     monkeypatch.setattr(ctranslate2_encoder, "LEAST_TOKENS", 1)
     monkeypatch.setattr(EncoderEngine, "open", lambda *_: 1 / 0)
-    with pytest.warns(UserWarning, match="CTranslate2 cannot be used for this model, torch is: division by zero"):
+    with pytest.warns(UserWarning, match="CTranslate2 cannot run this model, using torch instead: division by zero"):
         assert torch.equal(found.outputs(TEXTS), product(own, "torch").outputs(TEXTS))
-    with pytest.raises(
-        ValueError, match="CTranslate2 cannot be used for this model: division by zero; use engine torch"
-    ):
+    with pytest.raises(ValueError, match="CTranslate2 cannot run this model: division by zero; use engine torch"):
         asked.outputs(TEXTS)
 
 
@@ -116,23 +114,21 @@ def test_what_cannot_be_run_is_refused_with_a_sentence(monkeypatch, tmp_path):
             encoder_engine(own.model, own.processors["text"], engine)
         return str(error.value)
 
-    assert "cannot compute what a BigBird like this does; use torch" in refusal(
-        package("bigbird", "classification"), "ctranslate2"
-    )
-    assert "what a Electra like this does" in refusal(package("electra", "classification"), "ctranslate2")
-    assert "it is for encoders, and this is a Bart: use torch" in refusal(classifier(), "ctranslate2-int8")
+    assert "does not support this BigBird; use torch" in refusal(package("bigbird", "classification"), "ctranslate2")
+    assert "support this Electra" in refusal(package("electra", "classification"), "ctranslate2")
+    assert "it only supports encoders, and this is a Bart: use torch" in refusal(classifier(), "ctranslate2-int8")
     bert = package("bert", "classification")
-    assert refusal(bert, "x") == "engine is 'x'; it is auto, torch, ctranslate2 or ctranslate2-int8"
+    assert refusal(bert, "x") == "engine is 'x'; it must be auto, torch, ctranslate2 or ctranslate2-int8"
     for own in (package("bigbird", "classification"), package("albert", "classification"), classifier()):
         assert encoder_engine(own.model, own.processors["text"], "auto") is None
     with pytest.raises(
-        ValueError, match="has no place for embeddings of another width than its layers, which this Ele"
+        ValueError, match="does not support embeddings narrower or wider than its layers, which this Ele"
     ):
         out.write(package("electra", "classification"), tmp_path / "out")
-    with pytest.raises(ValueError, match="has no place for a head that sees no later words, which this Bert has"):
+    with pytest.raises(ValueError, match="does not support a causal head, which this Bert has"):
         out.write(package("bert", "causal"), tmp_path / "out")
     monkeypatch.setattr(bert.model, "parameters", lambda: iter([torch.empty(1, device="meta")]))
-    assert "it is for the CPU here, and the model is on meta: use torch" in refusal(bert, "ctranslate2")
+    assert "it only runs on the CPU here, and the model is on meta: use torch" in refusal(bert, "ctranslate2")
 
 
 @pytest.mark.parametrize(
@@ -175,6 +171,4 @@ def test_heed_classify_and_convert_know_the_engine(tmp_path, capsys):
     assert main(command) == 0
     assert "for CTranslate2, with weights in int8 (BERT as a classifier)" in " ".join(capsys.readouterr().err.split())
     assert main(["classify", str(tmp_path / "fast"), "a"]) == 1
-    assert "is a folder of CTranslate2, which heed writes and does not read" in " ".join(
-        capsys.readouterr().err.split()
-    )
+    assert "is a CTranslate2 folder, which heed can export but not read" in " ".join(capsys.readouterr().err.split())

@@ -126,11 +126,11 @@ def test_other_weights_run_too(package, tmp_path, quantization):
 
 def test_a_second_head_and_other_models_are_refused(package, tmp_path):
     double = GPT2(GPT2Config(vocab_size=500, dim=24, heads=3, hidden=48, layers=1, max_length=8, choices=True))
-    with pytest.raises(ValueError, match="no place for the head that scores choices"):
+    with pytest.raises(ValueError, match="not support multiple-choice heads"):
         out.write(package._replace(model=double), tmp_path / "out")
-    with pytest.raises(ValueError, match="engine is 'ctranslate2', but it cannot compute what a GPT2 like this does"):
+    with pytest.raises(ValueError, match="engine is 'ctranslate2', but it does not support this GPT2"):
         Generator(double, package.processors["text"]).use("ctranslate2")
-    with pytest.raises(ValueError, match="engine is 'fast'; it is auto, torch or ctranslate2"):
+    with pytest.raises(ValueError, match="engine is 'fast'; it must be auto, torch or ctranslate2"):
         Generator(package.model, package.processors["text"]).use("fast")
     assert not any(tmp_path.iterdir())
 

@@ -183,7 +183,7 @@ def test_ids_are_those_of_their_tokenizer(pair, tmp_path):
 
 @pytest.mark.parametrize("pair", ["gpt", "gpt2"], indirect=True)
 def test_a_language_model_scores_no_choices(pair):
-    with pytest.raises(ValueError, match="the model has no head for labels or choices: it is a language model alone"):
+    with pytest.raises(ValueError, match="the model has no head for labels or choices: it is only a language model"):
         pair[0].model.choose(torch.zeros(1, 2, 3, dtype=torch.long))
 
 
@@ -191,7 +191,7 @@ def test_a_language_model_scores_no_choices(pair):
 def test_a_width_that_their_gpt_does_not_have_is_refused(pair, tmp_path):
     config = replace(pair[0].model.config, hidden=40)
     package = pair[0]._replace(model=type(pair[0].model)(config))
-    with pytest.raises(ValueError, match=r"hidden is 40, but transformers' GPT has 4 \* dim, 96, alone"):
+    with pytest.raises(ValueError, match=r"hidden is 40, but transformers' GPT supports only 4 \* dim, 96"):
         huggingface.write(package, tmp_path / "out")
 
 

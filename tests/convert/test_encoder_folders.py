@@ -115,17 +115,17 @@ def test_labels_that_config_json_leaves_out_are_two(tmp_path):
 @pytest.mark.parametrize(
     ("case", "settings", "says"),
     [
-        (("bert", "masked"), {"is_decoder": True}, "is_decoder is True; heed's Bert is made for False alone"),
+        (("bert", "masked"), {"is_decoder": True}, "is_decoder is True; heed's Bert supports only False"),
         (("bert", "masked"), {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         (("bert", "masked"), {"hidden_act": "tanh"}, "hidden_act is 'tanh'; heed's Bert knows 'gelu', 'gelu_new'"),
         (("bert", "masked"), {"pad_token_id": 7}, "pad_token_id is 7, but in this vocabulary it is 0"),
         (("bert", "masked"), {"classifier_dropout": "x"}, "classifier_dropout is 'x'; it should be a number, or null"),
         (("bert", "classification"), {"problem_type": "regression"}, "problem_type is 'regression'; heed's regression predicts one"),
         (("bert", "classification"), {"problem_type": "multi_label_classification"}, "problem_type is 'multi_label_classification'"),
-        (("bert", "classification"), {"id2label": {}}, "id2label is {}; heed's classifiers tell labels apart"),
-        (("bert", "tokens"), {"id2label": {"0": "a"}}, "id2label is {'0': 'a'}; heed's classifiers tell labels apart"),
-        (("electra", "choice"), {"summary_type": "mean"}, "summary_type is 'mean'; heed's Electra is made for 'first'"),
-        (("bigbird", "masked"), {"use_bias": False}, "use_bias is False; heed's BigBird is made for True alone"),
+        (("bert", "classification"), {"id2label": {}}, "id2label is {}; a classifier needs"),
+        (("bert", "tokens"), {"id2label": {"0": "a"}}, "id2label is {'0': 'a'}; a classifier needs"),
+        (("electra", "choice"), {"summary_type": "mean"}, "summary_type is 'mean'; heed's Electra supports only 'first'"),
+        (("bigbird", "masked"), {"use_bias": False}, "use_bias is False; heed's BigBird supports only True"),
         (("bigbird", "masked"), {"attention_type": "x"}, "attention_type is 'x'; heed's BigBird knows 'block_sparse', "),
     ],
 )  # fmt: skip
@@ -140,7 +140,7 @@ def test_what_heed_does_not_compute_is_refused_by_name(case, settings, says, tmp
 def test_a_head_that_transformers_does_not_have_stays_with_heed(tmp_path):
     with pytest.raises(
         ValueError,
-        match="transformers has no model that computes what a Bert with such a head or a prompt does: it stays with heed",
+        match="transformers has no equivalent of a Bert with such a head or a prompt: it cannot be exported",
     ):
         huggingface.write(package("bert", "replaced"), tmp_path / "out")
     own = package("bert", "replaced")
@@ -148,7 +148,7 @@ def test_a_head_that_transformers_does_not_have_stays_with_heed(tmp_path):
     back = open_package(tmp_path / "ours")
     assert torch.equal(back.model.detect_replaced(draw(2, 9)), own.model.detect_replaced(draw(2, 9)))
     with pytest.raises(
-        ValueError, match=r"ours has no head for words \(its head is 'replaced'\): it cannot fill masks"
+        ValueError, match=r"ours has no language-modelling head \(its head is 'replaced'\): it cannot fill masks"
     ):
         load(tmp_path / "ours", "cpu")
 

@@ -46,8 +46,8 @@ def test_a_folder_that_does_not_say_how_many_choices_there_are_takes_as_many_as_
     found = load(tmp_path / "model", "cpu")
     assert len(found.classify([["a", "b", "c", "d"]])[0].probabilities) == 3
     for texts, says in (
-        ([["a", "b", "c"], ["a", "b", "c", "d"]], "text 2 has 3 choices, but text 1 has 2: every question needs as many"),
-        ([["a", "b"]], "text 1 has 2 parts: give the context and at least two choices, with tabs between them"),
+        ([["a", "b", "c"], ["a", "b", "c", "d"]], "text 2 has 3 choices, but text 1 has 2: every question must have the same number"),
+        ([["a", "b"]], "text 1 has 2 parts: give the context and at least two choices, separated by tabs"),
     ):  # fmt: skip
         with pytest.raises(ValueError) as error:
             found.classify(texts)
@@ -111,7 +111,7 @@ def test_one_label_is_a_number_also_where_config_json_names_no_problem(problem, 
     assert "a number" in capsys.readouterr().out
     path.write_text(json.dumps({**settings, "problem_type": "single_label_classification"}))
     assert main(["classify", str(tmp_path / "theirs"), "a\tb"]) == 1
-    assert "so there must be at least two" in " ".join(capsys.readouterr().err.split())
+    assert "needs at least two labels" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_one_label_is_a_number_also_where_config_json_names_no_problem(problem, 
         ({"num_labels": 1}, "regression"),
         ({"num_labels": 1, "problem_type": "regression"}, "regression"),
         ({"num_labels": 2, "problem_type": "single_label_classification"}, "classification"),
-        ({"num_labels": 1, "problem_type": "single_label_classification"}, "num_labels is 1; heed's classifiers tell"),
+        ({"num_labels": 1, "problem_type": "single_label_classification"}, "num_labels is 1; a classifier needs"),
         ({"num_labels": 2, "problem_type": "regression"}, "heed's regression predicts one number"),
     ],
 )

@@ -48,7 +48,7 @@ def test_another_activation_is_refused(package, tmp_path):
     huggingface.write(package, tmp_path / "out")
     path = tmp_path / "out" / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "activation_function": "relu"}))
-    with pytest.raises(ValueError, match="activation_function is 'relu'; heed's GPT2 is made for 'gelu_new' alone"):
+    with pytest.raises(ValueError, match="activation_function is 'relu'; heed's GPT2 supports only 'gelu_new'"):
         open_package(tmp_path / "out")
 
 

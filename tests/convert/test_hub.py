@@ -155,8 +155,8 @@ def test_a_cache_that_another_program_has_filled(cache):
 
 def test_no_network(cache):
     assert said() == (
-        f"no network: the hub could not be reached for owner/model, and the cache ({cache}) does not hold all of it. Go "
-        "online once, or name a folder that exists"
+        f"no network: the hub could not be reached for owner/model, and the cache ({cache}) does not contain all of "
+        "it. Go online once, or give an existing folder"
     )
     assert "could not be reached for owner/model at 'v1', and" in said(revision="v1")
 
@@ -174,32 +174,31 @@ def test_offline_by_its_variable(cache, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     close_session()
     assert said() == (
-        f"HF_HUB_OFFLINE is set, and the cache ({cache}) does not hold all of it: owner/model. Unset it to fetch the model "
-        "once, or name a folder that exists"
+        f"HF_HUB_OFFLINE is set, and the cache ({cache}) does not contain all of it: owner/model. Unset it to download the model once, or give an existing folder"
     )
     close_session()
 
 
 def test_no_such_model(server):
     assert said("owner/nothing") == (
-        f"the hub has no model owner/nothing, nor is there such a folder here: look for it at {constants.ENDPOINT}/models, and if it is private, log in with: "
+        f"there is no model owner/nothing on the hub, and no such local folder: search at {constants.ENDPOINT}/models, and if it is private, log in with: "
         "hf auth login"
     )
 
 
 def test_a_model_with_terms(server):
     assert said("owner/gated") == (
-        f"owner/gated is given only to those who have accepted its terms: do so at {constants.ENDPOINT}/owner/gated, then "
+        f"owner/gated requires accepting its terms: do so at {constants.ENDPOINT}/owner/gated, then "
         "log in with: hf auth login"
     )
 
 
 def test_no_such_revision(server):
-    assert said(revision="v9") == "owner/model has no revision 'v9' on the hub; without one, it is main"
+    assert said(revision="v9") == "owner/model has no revision 'v9' on the hub; the default is main"
 
 
 def test_a_hub_in_trouble(server):
-    assert said("owner/broken").startswith("the hub could not give owner/broken (Server error '500")
+    assert said("owner/broken").startswith("the hub could not serve owner/broken (Server error '500")
 
 
 def test_whatever_else_goes_wrong_is_said(cache, monkeypatch):
@@ -207,7 +206,7 @@ def test_whatever_else_goes_wrong_is_said(cache, monkeypatch):
         raise RuntimeError("the wire is cut.\nand more")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", fails)
-    assert said() == "owner/model could not be fetched from the hub: the wire is cut"
+    assert said() == "owner/model could not be downloaded from the hub: the wire is cut"
 
 
 @pytest.mark.parametrize("name", ["Helsinki-NLP/opus-mt-ko-en", "facebook/bart-large-cnn", "a/b", "google/pegasus_x.1"])
@@ -221,7 +220,10 @@ def test_names(name):
 )
 def test_what_is_no_name(text, cache):
     assert not hub.is_name(text)
-    assert said(text) == f"{text!r} is no name of the hub; it is written owner/name, such as Helsinki-NLP/opus-mt-ko-en"
+    assert (
+        said(text)
+        == f"{text!r} is not a valid hub name; it should look like owner/name, for example Helsinki-NLP/opus-mt-ko-en"
+    )
 
 
 @pytest.mark.parametrize("path", ["/", ".", "models--a--b/snapshots", "a/snapshots/b", "models--a--b/blobs/c"])

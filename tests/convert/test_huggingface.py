@@ -379,7 +379,7 @@ def test_a_subclass_of_a_model_is_not_written(tmp_path, kind):
         def forward(self, *args):
             return -super().forward(*args)
 
-    with pytest.raises(ValueError, match="transformers has no model that computes what a Other does: it stays with"):
+    with pytest.raises(ValueError, match="transformers has no equivalent of a Other: it cannot be"):
         huggingface.write(own._replace(model=Other(own.model.config)), tmp_path / "out")
     assert not any(tmp_path.iterdir())
 
@@ -396,7 +396,7 @@ def test_the_commit_of_a_model_from_the_hub_is_pinned(tmp_path):
     assert facts["languages"] == {"source": "ko", "target": "en"}
     huggingface.write(made("marian", **facts), tmp_path / "out")
     text = (tmp_path / "out" / "README.md").read_text("utf-8")
-    assert f"Its weights came from owner/opus-mt-ko-en at revision {COMMIT}." in text
+    assert f"Converted from owner/opus-mt-ko-en at revision {COMMIT}." in text
     front = dict(line.split(": ", 1) for line in text.split("---")[1].strip().splitlines())
     assert {name: json.loads(value) for name, value in front.items()} == {
         "language": ["ko", "en"], "license": "apache-2.0", "library_name": "transformers", "pipeline_tag": "translation",
@@ -460,7 +460,7 @@ def test_the_program_on_the_card_runs(tmp_path, capsys, monkeypatch, kind):
 def test_the_card_of_a_model_that_was_tuned_here_says_what_it_began_with():
     origin = {"name": "owner/model", "revision": "ab12"}
     assert model_card.origin({"origin": origin, "trained": {}}) == (
-        "\nIts training began with the weights of owner/model at revision ab12.\n"
+        "\nTraining started from the weights of owner/model at revision ab12.\n"
     )
     assert model_card.origin({"trained": {}}) == ""
 
@@ -478,7 +478,7 @@ def test_the_card_says_where_the_searches_differ(tmp_path):
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path):
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(ValueError, match="exists already: choose another folder"):
+    with pytest.raises(ValueError, match="already exists: choose another folder"):
         huggingface.write(made("one"), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
@@ -610,7 +610,7 @@ def test_by_default_a_text_is_as_long_as_heed_lets_it():
 
 
 def test_another_mark_than_the_text_begins_with_cannot_be_forced():
-    with pytest.raises(ValueError, match="forced_bos_token_id is 7; heed can force 0 there, and no other"):
+    with pytest.raises(ValueError, match="forced_bos_token_id is 7; heed can force only 0 there"):
         generation.to_ours({"forced_bos_token_id": 7}, BART)
 
 
@@ -626,20 +626,26 @@ def test_what_a_text_begins_with_counts_for_them():
     [
         (
             {"num_beam_groups": 2},
-            "num_beam_groups is 2, which heed's search does not have: take it out, or set it to 1",
+            "num_beam_groups is 2, which heed's search does not support: take it out, or set it to 1",
         ),
-        ({"force_words_ids": [[4]]}, "force_words_ids is [[4]], which heed's search does not have: take it out"),
-        ({"repetition_penalty": 1.2, "num_beams": 4}, "the repetition penalty is 1.2 and there are 4 beams: then"),
+        ({"force_words_ids": [[4]]}, "force_words_ids is [[4]], which heed's search does not support: take it out"),
+        (
+            {"repetition_penalty": 1.2, "num_beams": 4},
+            "the repetition penalty is 1.2 and there are 4 beams: transformers then",
+        ),
         ({"suppress_tokens": [3]}, "suppress_tokens is [3], which"),
         ({"do_sample": True, "top_h": 0.5}, "top_h is 0.5, which"),
-        ({"do_sample": True, "num_beams": 3}, "do_sample is true and num_beams 3: heed samples or has beams"),
-        ({"length_penalty": -1.0}, "length_penalty is -1.0; heed's must not be negative"),
-        ({"early_stopping": "soon"}, "early_stopping is 'soon'; it is true, false or 'never'"),
+        (
+            {"do_sample": True, "num_beams": 3},
+            "do_sample is true and num_beams 3: heed can either sample or use a beam",
+        ),
+        ({"length_penalty": -1.0}, "length_penalty is -1.0; it must not be negative in heed"),
+        ({"early_stopping": "soon"}, "early_stopping is 'soon'; it must be true, false or 'never'"),
         ({"bad_words_ids": [[9], [7, 8]]}, "bad_words_ids bans [[7, 8]]; heed can ban [9] here"),
-        ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5; heed can force 0 there, and no other"),
+        ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5; heed can force only 0 there"),
         (
             {"forced_bos_token_id": 5},
-            "forced_bos_token_id is 5, but a text of this vocabulary begins with no special token",
+            "forced_bos_token_id is 5, but texts in this vocabulary do not begin with a special token",
         ),
         ({"token_healing": True}, "token_healing is True, which heed's search does not have"),
     ],

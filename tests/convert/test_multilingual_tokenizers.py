@@ -109,7 +109,7 @@ def test_the_key_tells_vocabularies_apart():
 
 def test_languages_are_those_that_a_folder_adds():
     assert tuple(vocabularies("nllb")[0].languages) == NLLB_CODES
-    with pytest.raises(ValueError, match="adds no languages such as eng_Latn: it is not of an NLLB"):
+    with pytest.raises(ValueError, match="adds no languages such as eng_Latn: it is not an NLLB tokenizer"):
         nllb.NllbVocabulary(nllb_files(codes=()))
 
 
@@ -117,7 +117,7 @@ def test_the_first_mbart_is_refused(tmp_path):
     tokenizers.write(chosen("mbart50"), tmp_path, 77)
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "MBartTokenizer"}')
     with pytest.raises(
-        ValueError, match="the first mBART, whose texts end with their language; heed reads that of mBART-50"
+        ValueError, match="the original mBART, where texts end with their language code; heed supports mBART-50"
     ):
         read_again(tmp_path, "mbart50")
 

@@ -155,8 +155,7 @@ def test_layers_that_differ_where_they_must_share_are_refused():
     with pytest.raises(ValueError) as error:
         table.to_theirs(ours | {name: ours[name] + 1e-6})
     assert str(error.value) == (
-        f"{name} and layers.0.attention.body.v.weight differ, but {GROUP}.attention.key_value.weight is one tensor for "
-        "all layers"
+        f"{name} and layers.0.attention.body.v.weight differ, but {GROUP}.attention.key_value.weight is shared by all layers"
     )
 
 

@@ -72,7 +72,7 @@ def test_what_heed_cannot_do_is_refused(folder):
         load(folder, "cpu")
     change(pooling, pooling_mode_cls_token=True, pooling_mode_lasttoken=False)
     change(folder / "config_sentence_transformers.json", default_prompt_name="query")
-    with pytest.raises(ValueError, match="every text begins with the prompt 'query', which heed does not add"):
+    with pytest.raises(ValueError, match="every text starts with the prompt 'query', which heed does not add"):
         load(folder, "cpu")
     change(folder / "config_sentence_transformers.json", default_prompt_name=None)
     change(folder / "sentence_bert_config.json", do_lower_case=True)
@@ -81,8 +81,8 @@ def test_what_heed_cannot_do_is_refused(folder):
     modules = json.loads((folder / "modules.json").read_text("utf-8"))
     modules[2]["type"] = "sentence_transformers.models.Dense"
     (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
-    with pytest.raises(ValueError, match="has the modules Transformer, Pooling, Dense; heed reads Transformer and"):
+    with pytest.raises(ValueError, match="has the modules Transformer, Pooling, Dense; heed supports Transformer and"):
         load(folder, "cpu")
     (folder / "modules.json").write_text("{", "utf-8")
-    with pytest.raises(ValueError, match=r"modules\.json is no list of modules"):
+    with pytest.raises(ValueError, match=r"modules\.json is not a list of modules"):
         load(folder, "cpu")

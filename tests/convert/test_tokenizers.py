@@ -152,6 +152,6 @@ def test_vocabularies_that_are_no_pair_are_refused(tmp_path):
     one, other = byte_bpe.learn(training(), SIZE)[0], byte_bpe.learn(training(1), SIZE)[0]
     with pytest.raises(ValueError, match="the vocabularies are ByteBPE and Subwords; transformers has no tokenizer"):
         tokenizers.write((one, own()), tmp_path, 77)
-    with pytest.raises(ValueError, match="the two sides have different vocabularies; a ByteBPE is one for both"):
+    with pytest.raises(ValueError, match="the two sides have different vocabularies; a ByteBPE has a single one"):
         tokenizers.write((one, other), tmp_path, 77)
     assert not list(tmp_path.iterdir())

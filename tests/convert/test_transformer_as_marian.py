@@ -110,7 +110,7 @@ def test_our_weights_stay_as_they_are(tmp_path):
             "positions are 'learned'; a Hugging Face Marian has sinusoids: train with positions =",
         ),
         ({"positions": "none"}, "positions are 'none'; a Hugging Face Marian has sinusoids: train with positions ="),
-        ({"norm_eps": 1e-6}, "norm_eps is 1e-06; a Hugging Face Marian has 1e-05, and no setting for another"),
+        ({"norm_eps": 1e-6}, "norm_eps is 1e-06; a Hugging Face Marian has 1e-05, which cannot be changed"),
     ],
 )
 def test_a_part_that_does_not_fit_is_named(changes, message):

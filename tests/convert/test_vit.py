@@ -144,9 +144,9 @@ def test_what_is_written_is_read_by_their_image_processor(tmp_path):
     ("changes", "words"),
     [
         ({"size": {"height": 10, "width": 12}}, "size is .*; heed's images are square"),
-        ({"size": {"height": 16, "width": 16}}, "images are made 16 pixels each way, but the model is for 12"),
-        ({"size": {"shortest_edge": 14}, "do_center_crop": True, "crop_size": 12}, "at one size alone"),
-        ({"rescale_factor": 0.5}, "rescale_factor is 0.5; heed divides by 255 alone"),
+        ({"size": {"height": 16, "width": 16}}, "images are resized to 16 pixels, but the model expects 12"),
+        ({"size": {"shortest_edge": 14}, "do_center_crop": True, "crop_size": 12}, "same size"),
+        ({"rescale_factor": 0.5}, "rescale_factor is 0.5; heed always divides by 255"),
         ({"resample": 9}, "resample is 9; it must be one of Pillow's numbers"),
         ({"image_std": [0.0, 1.0, 1.0]}, "must be a list of 3 numbers above zero"),
     ],
@@ -164,7 +164,5 @@ def test_a_model_without_a_counterpart_stays_with_heed(tmp_path):
     from heed.models.vit import ViT, ViTConfig
 
     own = ViT(ViTConfig(labels=3, size=12, patch=4, dim=16, heads=2, hidden=24, layers=1, pooling="mean"))
-    with pytest.raises(
-        ValueError, match=r"transformers has no model that computes what a ViT .* does: it stays with heed"
-    ):
+    with pytest.raises(ValueError, match=r"transformers has no equivalent of a ViT .*: it cannot be exported"):
         huggingface.write(package._replace(model=own), tmp_path / "ours")

@@ -72,7 +72,7 @@ def test_a_copy_that_is_none_is_refused(system, name):
     model, table, theirs = written(*system)
     theirs[name] = theirs["model.shared.weight"] + 1e-6
     with pytest.raises(
-        ValueError, match=rf"{name} and model\.shared\.weight differ; in this model they are one matrix"
+        ValueError, match=rf"{name} and model\.shared\.weight differ; in this model they are the same matrix"
     ):
         table.to_ours(theirs, model.state_dict())
 
@@ -112,10 +112,10 @@ def test_sinusoids_in_a_file_are_passed_over_where_they_are_ours(system, dtype):
     model, table, theirs = written(*system)
     sinusoids = sinusoids_in_halves(7, 8)
     assert_read(table, theirs | {name: sinusoids.to(dtype) for name in POSITIONS}, model)
-    with pytest.raises(ValueError, match=r"model\.decoder\.embed_positions\.weight does not hold the sinusoids"):
+    with pytest.raises(ValueError, match=r"model\.decoder\.embed_positions\.weight does not match the sinusoidal"):
         table.to_ours(theirs | {POSITIONS[1]: sinusoids.flip(1).to(dtype)}, model.state_dict())
     with pytest.raises(
-        ValueError, match=r"encoder\.embed_positions\.weight has shape \(6, 8\), but by the settings it s"
+        ValueError, match=r"encoder\.embed_positions\.weight has shape \(6, 8\), but according to the settings it s"
     ):
         table.to_ours(theirs | {POSITIONS[0].removeprefix("model."): sinusoids[:6]}, model.state_dict())
 
@@ -165,7 +165,7 @@ def test_the_head_of_a_classifier_is_not_dropped_from_a_bart():
 def test_a_missing_weight_is_told_by_their_name(system, name):
     model, table, theirs = written(*system)
     del theirs[name]
-    with pytest.raises(ValueError, match=rf"the weights lack {name}: they are of another model, or not complete"):
+    with pytest.raises(ValueError, match=rf"the weights lack {name}: they belong to another model, or are incomplete"):
         table.to_ours(theirs, model.state_dict())
 
 
@@ -177,5 +177,5 @@ def test_no_weights_at_all_are_told():
 
 def test_a_weight_of_ours_that_no_row_is_for_is_told():
     _, table, _ = written(*BART)
-    with pytest.raises(ValueError, match=r"no row of the table is for head\.dense\.weight"):
+    with pytest.raises(ValueError, match=r"the table has no entry for head\.dense\.weight"):
         table.to_theirs({"head.dense.weight": torch.zeros(1)})

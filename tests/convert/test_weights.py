@@ -85,7 +85,8 @@ def test_a_pickle_that_would_run_code_is_refused_and_nothing_runs(tmp_path, zipp
     with pytest.raises(ValueError) as error:
         weights.read(tmp_path)
     assert str(error.value) == (
-        f"{path} is a pickle that holds more than weights (it asks for {os.mkdir.__module__}.mkdir). Opening it could run "
+        f"{path} is a pickle that contains more than weights (it asks for {os.mkdir.__module__}.mkdir). Opening it "
+        "could run "
         "code, so heed does not: ask for the model as model.safetensors"
     )
     assert not ran.exists()
@@ -97,7 +98,7 @@ def test_a_pickle_that_would_run_code_is_refused_and_nothing_runs(tmp_path, zipp
 def test_a_plain_pickle_that_would_run_code_is_refused_too(tmp_path, protocol):
     ran = tmp_path / "ran"
     (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps(Evil(ran), protocol))
-    with pytest.raises(ValueError, match=r"holds more than weights .* so heed does not"):
+    with pytest.raises(ValueError, match=r"contains more than weights .* so heed refuses"):
         weights.read(tmp_path)
     assert not ran.exists()
 
@@ -105,7 +106,7 @@ def test_a_plain_pickle_that_would_run_code_is_refused_too(tmp_path, protocol):
 def test_a_pickle_in_a_shard_is_refused_too(tmp_path):
     places = shards(tmp_path, "pytorch_model.bin", torch.save)
     torch.save({"more": Evil(tmp_path / "ran")}, tmp_path / sorted(set(places.values()))[1])
-    with pytest.raises(ValueError, match=r"00002-of-00002.bin is a pickle that holds more than weights"):
+    with pytest.raises(ValueError, match=r"00002-of-00002\.bin is a pickle that contains more than weights"):
         weights.read(tmp_path)
     assert not (tmp_path / "ran").exists()
 
@@ -134,12 +135,15 @@ def test_an_index_that_promises_a_weight_that_its_shard_lacks(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "is no index of shards: it has no weight_map"),
-        ("[]", "is no index of shards: it has no weight_map"),
-        ('{"metadata": {}}', "is no index of shards: it has no weight_map"),
-        ('{"weight_map": {}}', "is no index of shards: its weight_map names no weight"),
-        ('{"weight_map": {"a": "../other/x.safetensors"}}', "names '../other/x.safetensors'; a shard is a file in the"),
-        ('{"weight_map": {"a": 3}}', "names 3; a shard is a file in the same folder"),
+        ("{", "is not a shard index: it has no weight_map"),
+        ("[]", "is not a shard index: it has no weight_map"),
+        ('{"metadata": {}}', "is not a shard index: it has no weight_map"),
+        ('{"weight_map": {}}', "is not a shard index: its weight_map is empty"),
+        (
+            '{"weight_map": {"a": "../other/x.safetensors"}}',
+            "names '../other/x.safetensors'; a shard must be a file in the",
+        ),
+        ('{"weight_map": {"a": 3}}', "names 3; a shard must be a file in the same folder"),
     ],
 )
 def test_an_index_that_is_none(tmp_path, text, says):
@@ -167,19 +171,19 @@ def test_a_file_cut_short(tmp_path, kind):
     WRITERS[kind](tmp_path)
     [path] = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:150])
-    with pytest.raises(ValueError, match=r"is damaged or cut short \(.*\): copy it again"):
+    with pytest.raises(ValueError, match=r"is damaged or truncated \(.*\): copy it again"):
         weights.read(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
 def test_a_note_of_git_lfs_instead_of_the_file(tmp_path, name):
     (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 4\n")
-    with pytest.raises(ValueError, match=f"{name} is not the file but git-lfs' note .* run git lfs pull"):
+    with pytest.raises(ValueError, match=f"{name} is a Git LFS pointer, .* run git lfs pull"):
         weights.read(tmp_path)
 
 
 @pytest.mark.parametrize("held", [[torch.ones(2)], {"state": HELD}, torch.ones(3)])
 def test_a_pickle_without_names(tmp_path, held):
     torch.save(held, tmp_path / "pytorch_model.bin")
-    with pytest.raises(ValueError, match="does not hold weights by their names"):
+    with pytest.raises(ValueError, match="is not a state dict"):
         weights.read(tmp_path)

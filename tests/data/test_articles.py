@@ -43,7 +43,7 @@ def test_asking_for_more_than_there_is_says_so(monkeypatch):
     same = realization.draw_facts(Random(0))
     monkeypatch.setattr(corpus, "draw_facts", lambda rng: same)
     monkeypatch.setattr(corpus, "MAX_MISSES", 10)
-    with pytest.raises(ValueError, match=f"ran out of {corpus.split_of(same)} facts after 1; ask for fewer"):
+    with pytest.raises(ValueError, match=f"ran out of {corpus.split_of(same)} facts after 1; request fewer"):
         list(articles(corpus.split_of(same), 5))
 
 

@@ -68,10 +68,10 @@ def test_a_table_ljspeech_fsdd_and_stored_features_are_read(folder):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("wavs/r0.wav\thello\nwavs/none.wav\thi\n", r"1 of 2 recordings are not there: .*none.wav"),
-        ("wavs/r0.wav hello\n", "line 1: write it as path, tab, text,"),
-        ("wavs/r0.wav\t \n", "line 1: write it as path, tab, text,"),
-        ("\n", "there is not one recording with a text"),
+        ("wavs/r0.wav\thello\nwavs/none.wav\thi\n", r"1 of 2 recordings are missing: .*none.wav"),
+        ("wavs/r0.wav hello\n", "line 1: the format is path, tab, text and,"),
+        ("wavs/r0.wav\t \n", "line 1: the format is path, tab, text and,"),
+        ("\n", "no recording has a text"),
     ],
 )
 def test_a_table_with_faults_is_refused(folder, tmp_path, text, words):
@@ -87,12 +87,12 @@ def test_other_faults_are_refused(folder, tmp_path):
         manifests.read(str(folder / "stored"), split="dev")
     with pytest.raises(ValueError, match=r"data.split is 'dev'; .* has train, test and all"):
         manifests.read(str(folder), "fsdd", "dev")
-    with pytest.raises(ValueError, match="names sounds and stored features"):
+    with pytest.raises(ValueError, match="mixes recordings and stored features"):
         both = manifests.read(str(folder)) + manifests.read(str(folder / "stored"))
         features_of(AudioConfig(["x"]), both)
     with pytest.raises(ValueError, match=r"data.rate is 10; it must be from 1,000"):
         AudioConfig(["x"], rate=10)
-    with pytest.raises(ValueError, match=r"data.audio names no recordings"):
+    with pytest.raises(ValueError, match=r"data\.audio is empty: give"):
         AudioConfig()
     with pytest.raises(ValueError, match=r"data.speeds is \[3.0\]"):
         AudioConfig(["x"], speeds=[3.0])
@@ -128,14 +128,14 @@ def test_damaged_features_are_computed_again(speech):
     path.write_bytes(damaged)
     _, again = prepare(utterances, features, lambda what, done: said.append((what, done)), speeds=[1.0, 1.1])
     np.testing.assert_array_equal(again.frames(0), expected)
-    assert any("features.f32 is not what was written" in what and done is None for what, done in said)
+    assert any("features.f32 has changed since it was written" in what and done is None for what, done in said)
 
 
 def test_long_recordings_are_left_out_and_counted(folder, cache):
     utterances = manifests.read(str(folder / "table.tsv"))
     _, corpus = prepare(utterances, SoundFeatures(FeatureSettings(rate=8000, mels=10)), quiet, longest=0.5)
     assert corpus.facts["left_out"] == 3 and corpus.facts["recordings"] == len(corpus) == 3
-    with pytest.raises(ValueError, match="all 6 recordings are left out"):
+    with pytest.raises(ValueError, match="all 6 recordings are longer than data\\.max_seconds"):
         prepare(utterances, SoundFeatures(FeatureSettings(rate=8000, mels=10)), quiet, longest=0.01)
 
 

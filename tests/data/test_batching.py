@@ -201,7 +201,7 @@ def test_workers_in_turn_make_what_one_worker_makes(batches):
 def test_a_process_that_dies_is_an_error(lines, build, tmp_path):
     batches = Batches(build(tmp_path / "corpus", lines[:20]), budget=128, seed=5)
     shutil.rmtree(tmp_path / "corpus")
-    with pytest.raises(RuntimeError, match=r"the process that makes batches has died \(exit code 1\)"):
+    with pytest.raises(RuntimeError, match=r"the data loading process has died \(exit code 1\)"):
         next(in_processes(batches, DataPosition()))
 
 
@@ -348,7 +348,9 @@ def test_a_batch_is_sharded_completely_and_evenly(tokens, world):
 
 
 def test_a_share_that_is_none_is_refused(made):
-    with pytest.raises(ValueError, match=r"share is \(2, 2\); it must be a rank from 0 on, and of how many"):
+    with pytest.raises(
+        ValueError, match=r"share is \(2, 2\); it must be \(rank, world size\) with 0 <= rank < world size"
+    ):
         Batches(made, budget=128, seed=5, share=(2, 2))
 
 

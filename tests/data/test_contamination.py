@@ -59,10 +59,10 @@ def test_what_is_written_is_read(tmp_path):
     assert found.describe().startswith(
         "was trained on texts of 10 of 20 test pairs (10 sources, 0 references) at least"
     )
-    assert found._replace(share=1.0).describe().endswith("references): scores on them say little about new text")
+    assert found._replace(share=1.0).describe().endswith("references): scores on them say little about unseen text")
     alone = count_seen_texts(trained, tested)
     assert alone == (10, 20, 1.0) and alone.describe().startswith("was trained on 10 of the 20 test texts: scores")
-    assert "test texts at least, of which 25.0% of the training texts tell:" in alone._replace(share=0.25).describe()
+    assert "test texts at least, judging by 25.0% of the training texts:" in alone._replace(share=0.25).describe()
     expected = text_hashes(f"Text {i}" for i in range(200))
     assert trained.seen("target", [f"text {i}" for i in range(200)]).sum() == 50
     assert trained.sides["target"].tolist() == np.sort(expected)[:50].tolist()

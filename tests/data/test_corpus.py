@@ -184,14 +184,14 @@ def test_of_two_runs_that_build_the_same_the_first_wins(lines, build, tmp_path):
 
 def test_a_corpus_of_which_nothing_is_left_is_an_error(build, tmp_path):
     lines = [Line("", "a", "1"), Line("", "b", "2"), Line("c", "c", "3")]
-    words = "no pair is left to train on: of 3, the filters took 2 for an empty side, 1 for the same text on both sides"
+    words = "no training pair is left: of 3, the filters removed 2 for an empty side, 1 for the same text on both sides"
     with pytest.raises(ValueError, match=words):
         build(tmp_path / "corpus", lines)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_corpus_that_is_all_held_out_is_an_error_that_says_so(lines, build, tmp_path):
-    with pytest.raises(ValueError, match=r"no pair is left to train on: of 9, 9 are held out .*data\.holdout"):
+    with pytest.raises(ValueError, match=r"no training pair is left: of 9, 9 are held out .*data\.holdout"):
         build(tmp_path / "corpus", lines[:9], holdout=1000)
 
 

@@ -248,7 +248,7 @@ def test_it_can_be_sent_to_another_process():
         ({"special": SPECIAL_TOKENS._replace(gap=None)}, "the vocabulary has no token for a removed sentence"),
         (
             {"special": SPECIAL_TOKENS._replace(mask=None)},
-            "task.word_share is 0.15, but the vocabulary has no mask; it must be 0",
+            "task.word_share is 0.15, but the vocabulary has no mask; set it to 0",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from heed.data.images.batches import ImageBatches
 from heed.data.images.config import ImagesConfig
 from heed.data.images.prepare import Form
 from heed.data.images.sources import image_files, open_source
-from heed.vocabularies.images import Images, UnreadableImage, decode, fitted
+from heed.vocabularies.images import Images, UnreadableImage, _eight_bits, decode, fitted
 
 CPU = torch.device("cpu")
 
@@ -67,7 +67,7 @@ def test_folders_and_tables_are_the_same_set(folders, tmp_path):
     for found in sets:
         assert found.classes == ["cat", "dog"] and found.labels.tolist() == [0, 0, 0, 1, 1, 1]
         np.testing.assert_array_equal(found.pixels, own)
-    assert sets[2].facts["others"] == 2 and "2 files beside the images" in sets[2].broken_summary()[0]
+    assert sets[2].facts["others"] == 2 and "2 files that do not look like images" in sets[2].broken_summary()[0]
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -146,7 +146,7 @@ def test_what_cannot_be_read_is_refused_in_words(tmp_path):
     Image.new("F", (2, 2)).save(tmp_path / "float.tiff")
     words = {
         "cut.jpg": r"is damaged \(.*truncated",
-        "text.png": "is no image that Pillow can read",
+        "text.png": "is not an image that Pillow can read",
         "large.png": r"has 2,000 × 2,000 pixels, and at most 1,000,000 are decoded",
         "bomb.png": "has more pixels than Pillow decodes",
         "float.tiff": "floating-point values: save it with 8 or 16 bits",
@@ -171,7 +171,7 @@ def test_a_damaged_header_cannot_claim_memory(tmp_path):
         tracemalloc.stop()
     (tmp_path / "large.png").write_bytes(bytes(3_000_000))
     with pytest.raises(
-        UnreadableImage, match="has 3,000,000 bytes, more than pixels need, and at most 1,000 are decoded"
+        UnreadableImage, match="has 3,000,000 bytes, more than its pixels need, and at most 1,000 are decoded"
     ):
         decode(tmp_path / "large.png", 1_000)
 
@@ -181,7 +181,7 @@ def test_broken_images_are_left_out_counted_and_named(folders):
     (root / "dog" / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     found = prepared([root])
     assert len(found) == 6 and found.facts["broken"][0][0] == "dog/bad.png"
-    assert found.broken_summary()[0].startswith("1 images are left out, which cannot be read: dog/bad.png is ")
+    assert found.broken_summary()[0].startswith("1 images cannot be read and are skipped: dog/bad.png is ")
     with pytest.raises(ValueError, match=r"^dog/bad\.png is .*; or set data\.broken to 'leave out'$"):
         prepared([root], broken="refuse")
 
@@ -208,10 +208,10 @@ def test_an_image_is_fitted_by_its_middle_by_all_of_it_or_with_black():
     ("make", "words"),
     [
         (lambda root: [path.unlink() for path in (root / "dog").iterdir()], "all 3 images are of one class, 'cat'"),
-        (lambda root: image(pixels(1)[0]).save(root / "alone.png"), "1 images beside the folders of its classes, such as"),
-        (lambda root: [path.rename(root / path.name) for path in root.glob("*/*.png")], "has images, but no folders"),
+        (lambda root: image(pixels(1)[0]).save(root / "alone.png"), "1 images outside the class folders, such as"),
+        (lambda root: [path.rename(root / path.name) for path in root.glob("*/*.png")], "has images, but no subfolders"),
         (lambda root: [path.unlink() for path in root.glob("*/*.png")], "has no images"),
-        (lambda root: [path.write_text("x") for path in root.glob("*/*.png")], "not one image can be read of 6, for"),
+        (lambda root: [path.write_text("x") for path in root.glob("*/*.png")], "no image can be read of 6, for"),
     ],
 )  # fmt: skip
 def test_a_folder_that_is_not_what_it_should_be_is_refused(folders, make, words):
@@ -224,11 +224,11 @@ def test_a_folder_that_is_not_what_it_should_be_is_refused(folders, make, words)
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("list.csv", "a.png\n", "line 1 has 1 columns; data.columns asks for"),
+        ("list.csv", "a.png\n", "line 1 has 1 columns; data.columns requires"),
         ("list.csv", "a.png,\n", "line 1 has no label"),
-        ("a-images-idx3-ubyte", "xx", "looked for in a-labels-idx1-ubyte beside it, which is not there"),
-        ("train_lables.json", "[1]", r"the sheets of these labels, data_batch\*\.png, are not beside it"),
-        ("list.txt", "", "images are read from folders of folders"),
+        ("a-images-idx3-ubyte", "xx", "be in a-labels-idx1-ubyte next to it, which does not exist"),
+        ("train_lables.json", "[1]", r"the sheets for these labels, data_batch\*\.png, are not next to it"),
+        ("list.txt", "", "images can be read from a folder per class"),
         ("none.csv", None, "there is no such file or folder of images"),
     ],
 )
@@ -246,10 +246,10 @@ def test_damaged_idx_files_and_labels_are_refused(tmp_path):
     with pytest.raises(ValueError, match="has 3 images, but t-labels-idx1-ubyte 2 labels"):
         prepared([path])
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="is cut short or too long: it states 3 × 8 × 8 bytes"):
+    with pytest.raises(ValueError, match="is truncated or too long: its header states 3 × 8 × 8 bytes"):
         prepared([path])
     path.write_bytes(b"hello, hello, hello")
-    with pytest.raises(ValueError, match="is no IDX file of bytes with 3 axes"):
+    with pytest.raises(ValueError, match="is not an IDX file of bytes with 3 axes"):
         prepared([path])
     idx(path, pixels(2, channels=1)[..., 0])
     idx(beside, np.array([0, 4], np.uint8))
@@ -316,3 +316,8 @@ def test_shares_of_processes_are_the_whole_batch_with_the_same_partners(folders)
         assert torch.equal(part.mixing, whole.mixing[mine])
         for side in ("images", "labels", "draws"):
             assert torch.equal(getattr(part, side)[part.partners], getattr(whole, side)[whole.partners[mine]])
+
+
+def test_sixteen_bits_are_rounded_to_eight():
+    sixteen = Image.fromarray(np.array([[0, 128, 129, 65406, 65407, 65535]], np.uint16))
+    assert np.asarray(_eight_bits(sixteen)).tolist() == [[0, 0, 1, 254, 255, 255]]

@@ -213,7 +213,7 @@ def test_a_damaged_log_in_the_cache_is_prepared_again(tmp_path):
     before, path = log.histories.history("u1"), log.folder / "items.npy"
     path.write_bytes(path.read_bytes()[:-1] + b"\x07")
     _, again = prepare(given, lambda what, done: said.append(what) if done is None else None)
-    assert "is damaged (items.npy is not what was written): it is prepared again" in said[0]
+    assert "is damaged (items.npy has changed since it was written): preparing it again" in said[0]
     assert again.histories.history("u1") == before
     assert isinstance(again, PreparedLog) and json.loads((again.folder / "log.json").read_text())["items"] == 4
 
@@ -226,28 +226,28 @@ def test_names_and_histories_survive_a_model_folder(tmp_path):
     assert histories.history("Änne") == log.histories.history("Änne")
     assert histories.held("test").targets.tolist() == log.histories.held("test").targets.tolist()
     (tmp_path / "items.txt").write_text("other\n")
-    with pytest.raises(ValueError, match=r"items\.txt is damaged or of another model"):
+    with pytest.raises(ValueError, match=r"items\.txt is damaged or belongs to another model"):
         Items.read(tmp_path, facts[0], "x")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "settings", "says"),
     [
-        ("log.csv", "user,item,time\nu,a,soon\n", {}, "log.csv, line 2: 'soon' is no time; it must be a number, or a date"),
-        ("log.csv", "user,item,time\nu,a,nan\n", {}, "line 2: 'nan' is no time"),
+        ("log.csv", "user,item,time\nu,a,soon\n", {}, "log.csv, line 2: 'soon' is not a time; it must be a number, or a date"),
+        ("log.csv", "user,item,time\nu,a,nan\n", {}, "line 2: 'nan' is not a time"),
         ("log.csv", "user,item,time\nu,,3\n", {}, "line 2: the item is ''; it must be a name"),
         ("log.csv", "user,item,time\nu,a\n", {}, "line 2 has 2 columns; it must have at least 3"),
-        ("log.csv", "who,what\nu,a\n", {"user": "name"}, "has no column 'name' (data.user); its first line names who, what"),
+        ("log.csv", "who,what\nu,a\n", {"user": "name"}, "has no column 'name' (data.user); its header has who, what"),
         ("log.csv", "user,item\nu,a\n", {"min_rating": 3.0}, "has no ratings, which data.min_rating needs"),
         ("log.csv", "user,item,rating\nu,a,good\n", {"min_rating": 3.0}, "line 2: the rating is 'good'; it must be a number"),
         ("log.csv", "user,item,rating\nu,a,1\n", {"min_rating": 3.0}, "no interaction is rated 3 or higher"),
         ("log.csv", 'user,item\nu,"' + "a" * 140_000, {}, "line 2 cannot be read: field larger than field limit"),
         ("log.txt", "u1 a b c\nu2\n", {}, "line 2 has no items"),
-        ("log.txt", "u1 a\nu2 b\n", {}, "not one user has 3 interactions"),
-        ("log.txt", "u1 a b c\nu2 b a d\n", {"core": 5}, "no interaction is left to train on: of 6, none is of a user and an item with 5"),
+        ("log.txt", "u1 a\nu2 b\n", {}, "no user has 3 interactions"),
+        ("log.txt", "u1 a b c\nu2 b a d\n", {"core": 5}, "no interaction is left to train on: of 6, none has a user and an item with 5"),
         ("log.txt", "u1 a b c\n", {"split": "time"}, "data.split is 'time', but the log has no times"),
         ("log.csv", "user,item,time\nu,a,1\nu,b,1\nu,c,1\n", {"split": "time"}, "the times of the log, from 1 to 1, cannot be split"),
-        ("log.csv", "user,item,time\nu,a,1\nv,b,5\nw,c,9\n", {"split": "time", "valid_from": "4", "test_from": "8"}, "not one user has interactions both before and after the time of validation"),
+        ("log.csv", "user,item,time\nu,a,1\nv,b,5\nw,c,9\n", {"split": "time", "valid_from": "4", "test_from": "8"}, "no user has interactions both before and after the time of validation"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_log_is_said_in_a_sentence(name, text, settings, says, tmp_path):
@@ -259,9 +259,7 @@ def test_files_with_and_without_times_are_not_one_log(tmp_path):
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
     paths[0].write_text("user,item,time\nu,a,1\n")
     paths[1].write_text("user,item\nu,a\n")
-    with pytest.raises(
-        ValueError, match=r"a\.csv has times and .*b\.csv has none: they cannot be brought into one order"
-    ):
+    with pytest.raises(ValueError, match=r"a\.csv has times and .*b\.csv has none: they cannot be sorted together"):
         told(InteractionsConfig([str(path) for path in paths]))
 
 
@@ -279,18 +277,18 @@ def test_a_log_without_a_known_item_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"interactions": []}, "data.interactions names no files"),
+        ({"interactions": []}, "data.interactions is empty"),
         ({"user": 0}, "data.user is 0; it must be a number, counted from 1, or a name"),
         ({"core": -1}, "data.core is -1"),
         ({"valid_share": 0.6, "test_share": 0.5}, "data.valid_share and data.test_share are 1.1 together"),
         ({"test_share": 0.0}, "data.test_share is 0.0; it must be above 0 and below 1"),
         ({"valid_from": "2"}, "data.valid_from is for data.split = 'time'"),
-        ({"split": "time", "valid_from": "2"}, "data.valid_from is set alone"),
+        ({"split": "time", "valid_from": "2"}, "data.valid_from is set on its own"),
         (
             {"split": "time", "valid_from": "3", "test_from": "2"},
             "data.valid_from is 3; it must be before data.test_from, 2",
         ),
-        ({"split": "time", "valid_from": "soon", "test_from": "2"}, "data.valid_from: 'soon' is no time"),
+        ({"split": "time", "valid_from": "soon", "test_from": "2"}, "data.valid_from: 'soon' is not a time"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, says):

@@ -430,7 +430,7 @@ def test_the_defaults_are_those_of_bart():
         ),
         (
             {"special": SPECIAL_TOKENS._replace(mask=None)},
-            r"task.infill is 0.3 .* the vocabulary has no mask; both must be 0",
+            r"task.infill is 0.3 .* the vocabulary has no mask; set both to 0",
         ),
     ],
 )

@@ -122,13 +122,9 @@ def test_pairs_have_segments_where_the_vocabulary_has_them():
 def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(ValueError, match=r"^task\.length is 4; it must be at least 8"):
         PairSettings(length=4)
-    with pytest.raises(
-        ValueError, match=r"^task\.cut_sentences is for rows that are no pairs, and task\.pair is 'next'"
-    ):
+    with pytest.raises(ValueError, match=r"^task\.cut_sentences is for single-segment rows, and task\.pair is 'next'"):
         PairSettings(pair="next", cut_sentences=True)
-    with pytest.raises(
-        ValueError, match=r"^training\.batch_tokens is for 0 rows of 24 tokens; set it so that there is one at"
-    ):
+    with pytest.raises(ValueError, match=r"^training\.batch_tokens is for 0 rows of 24 tokens; raise it to fit at"):
         made(rows=0)
     with pytest.raises(ValueError, match="there is one, a multiple of 3 of them, at least"):
         made(share=(0, 3))

@@ -72,7 +72,7 @@ def assert_says(words, read, *arguments):
 
 def test_a_missing_file_is_named(tmp_path):
     assert_says(r"nowhere\.en: no such file", readers.lines, tmp_path / "nowhere.en")
-    assert_says(r" is a folder: name a file", readers.lines, tmp_path)
+    assert_says(r" is a folder: give a file", readers.lines, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_what_is_not_utf_8_is_named_with_its_line(tmp_path):
 
 def test_different_numbers_of_lines_are_told(tmp_path):
     short, long = file(tmp_path, "short.en", "a\n" * 1200), file(tmp_path, "long.de", "b\n" * 13000)
-    words = r"short\.en has 1,200 lines and .*long\.de has 13,000: line i of one must be the translation of line i"
+    words = r"short\.en has 1,200 lines and .*long.de has 13,000: each line must be the translation of the same line in"
     assert_says(words, readers.pairs, [short], [long])
     assert_says(words, readers.pairs, [long], [short])
 
 
 def test_a_file_more_on_one_side_is_told(tmp_path):
     one = file(tmp_path, "a", "a\n")
-    assert_says(r"2 source files and 1 target files: they go in pairs", readers.pairs, [one, one], [one])
+    assert_says(r"2 source files and 1 target files: there must be as many of both", readers.pairs, [one, one], [one])
 
 
 def test_too_few_columns_are_told_with_the_line(tmp_path):
     path = file(tmp_path, "a.tsv", "1\t2\t3\n1\t2\n")
-    assert_says(r"a\.tsv, line 2 has 2 columns; data\.columns asks for 1 and 3", tables.table, path, [1, 3])
+    assert_says(r"a\.tsv, line 2 has 2 columns; data\.columns requires 1 and 3", tables.table, path, [1, 3])
 
 
 BODY = "".join(f"line {i * i}\n" for i in range(5000)).encode()

@@ -151,8 +151,9 @@ def test_pairs_depend_on_the_seed_and_the_epoch_alone():
 def test_a_text_without_pairs_is_refused():
     one = text(1)
     with pytest.raises(
-        ValueError, match=r"task\.pair is 'next', but the text is one document, and the second text of a pair"
+        ValueError,
+        match=r"task\.pair is 'next', but the text is a single document, and negative pairs come from other documents",
     ):
         SegmentPairs(Segments(one, 10, paired=True), 20, "next")
-    with pytest.raises(ValueError, match=r"task\.pair is 'order', but no document has two words: give another text"):
+    with pytest.raises(ValueError, match=r"task\.pair is 'order', but no document has two words: use another text"):
         SegmentPairs(Segments(Text(np.array([7, LAST]), np.array([0]), LAST), 10, paired=True), 20, "order")

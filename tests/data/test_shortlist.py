@@ -161,10 +161,10 @@ def test_it_is_written_and_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("\t▁a\nb ▁c\n", r"shortlist.txt is damaged: each line is a subword, a tab and subwords; put it back, or remove it"),
+        ("\t▁a\nb ▁c\n", r"shortlist.txt is damaged: each line must be a subword, a tab and subwords; restore it, or remove it"),
         ("", r"is damaged"),
         ("▁a\tb\n", r"is damaged"),
-        ("\t▁a ▁other\nb\t▁c\n", r"shortlist.txt has '▁other', which is no subword of this model: it is of another; remove it"),
+        ("\t▁a ▁other\nb\t▁c\n", r"shortlist.txt has '▁other', which is not a subword of this model: it belongs to another model; remove it"),
     ],
 )  # fmt: skip
 def test_one_that_is_damaged_or_of_another_model_is_refused(tmp_path, text, words):

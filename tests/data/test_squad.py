@@ -51,7 +51,7 @@ def test_an_answer_that_is_not_where_it_says_is_told_with_its_question():
             r"question a has no 'answer_start' that is a number: it is not SQuAD",
         ),
         (lambda q: [{"question": "?"}], r"paragraph 1 has no 'id' that is a text"),
-        (lambda q: [], r"x\.json has no questions: it should be SQuAD's JSON"),
+        (lambda q: [], r"x\.json has no questions: it should be SQuAD JSON"),
     ],
 )
 def test_what_is_not_squads_json_is_told_with_its_place(tmp_path, change, says):
@@ -95,7 +95,7 @@ def test_a_long_question_is_cut_and_one_that_spells_its_own_end_is_refused():
     text = vocabulary("wordpiece")
     [read] = question_inputs([("who sees a house " * 9, CONTEXT)], text, text.special, WindowSizes(64, 8, 10))
     assert read.cut and len(read.question) == 10
-    with pytest.raises(ValueError, match=r"question 1, 'who \[SEP\] sees', spells the token that ends a question"):
+    with pytest.raises(ValueError, match=r"question 1, 'who \[SEP\] sees', contains the token that ends a question"):
         list(question_inputs([("who [SEP] sees", CONTEXT)], text, text.special, WindowSizes()))
     [empty] = question_inputs([("who", "")], text, text.special, WindowSizes())
     assert empty.windows == [(0, 0)] and answer_rows(empty, Question("a", "who", ""), text.special)[0][1] == [0, 0]

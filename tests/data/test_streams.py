@@ -68,7 +68,7 @@ def test_processes_share_the_rows():
     for i, window in enumerate(whole):
         assert np.concatenate([part[i].tokens for part in parts]).tolist() == window.tokens.tolist()
         assert sum(part[i].count for part in parts) == window.count
-    with pytest.raises(ValueError, match="6 rows, which 4 processes cannot share evenly"):
+    with pytest.raises(ValueError, match="6 rows, which 4 processes cannot divide evenly"):
         Windows(np.arange(97), 3, rows=6, length=5, share=(0, 4))
 
 
@@ -84,7 +84,7 @@ def test_a_prepared_text_holds_all_lines_with_their_ends(tmp_path):
 
 def test_a_text_without_a_word_is_refused(tmp_path):
     vocabulary = words.learn(LINES, SubwordsConfig(kind="words"))
-    with pytest.raises(ValueError, match="3 lines and not one word"):
+    with pytest.raises(ValueError, match="3 lines but no words"):
         streams.build(tmp_path / "stream", ["", " ", ""], vocabulary)
     assert not (tmp_path / "stream").exists()
 
@@ -93,5 +93,5 @@ def test_rows_by_the_budget():
     assert row_count(10_000, 700, 35) == 20
     assert row_count(100, 700, 35) == 2
     assert row_count(10, 700, 35) == 1
-    with pytest.raises(ValueError, match=r"training\.batch_tokens is 20; it must hold one window"):
+    with pytest.raises(ValueError, match=r"training\.batch_tokens is 20; it must hold at least one window"):
         row_count(100, 20, 35)

@@ -32,13 +32,13 @@ def test_columns_by_name_and_by_number_and_fields_are_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("name", "lines", "columns", "says"),
     [
-        ("a.tsv", ["text\tlabel", "one\t1"], ["text", "score"], "a.tsv has no column 'score'; its first line names text, label"),
-        ("a.tsv", ["one\t1", "two"], [1, 2], "a.tsv, line 2 has 1 columns; data.columns asks for 1 and 2"),
-        ("a.jsonl", ['{"text": "one"}'], ["text", "label"], "a.jsonl, line 1 has no 'label', which data.columns asks for; it has text"),
-        ("a.jsonl", ['["one", 1]'], ["text", "label"], "a.jsonl, line 1 has no 'text' and 'label', which data.columns asks for; it has no"),
-        ("a.jsonl", ['{"text": "one", "label": null}'], ["text", "label"], "a.jsonl, line 1 has no 'label', which data.columns asks"),
+        ("a.tsv", ["text\tlabel", "one\t1"], ["text", "score"], "a.tsv has no column 'score'; its header has text, label"),
+        ("a.tsv", ["one\t1", "two"], [1, 2], "a.tsv, line 2 has 1 columns; data.columns requires 1 and 2"),
+        ("a.jsonl", ['{"text": "one"}'], ["text", "label"], "a.jsonl, line 1 has no 'label', which data.columns requires; it has text"),
+        ("a.jsonl", ['["one", 1]'], ["text", "label"], "a.jsonl, line 1 has no 'text' and 'label', which data.columns requires; it has no"),
+        ("a.jsonl", ['{"text": "one", "label": null}'], ["text", "label"], "a.jsonl, line 1 has no 'label', which data.columns requires"),
         ("a.jsonl", ["{"], ["text", "label"], "a.jsonl, line 1 is not JSON: "),
-        ("a.jsonl", ['{"a": ["b"], "c": 1}'], ["a", "c"], "a.jsonl, line 1 has a list, ['b'], which only multiple choice can read"),
+        ("a.jsonl", ['{"a": ["b"], "c": 1}'], ["a", "c"], "a.jsonl, line 1 has a list, ['b'], which only multiple choice supports"),
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_said_with_file_and_line(tmp_path, name, lines, columns, says):
@@ -64,7 +64,7 @@ def test_questions_of_several_formats(tmp_path):
     ("lines", "says"),
     [
         (['{"c": "a", "o": ["x", "y"], "l": 0}', '{"c": "a", "o": ["x", "y", "z"], "l": 0}'],
-         "q.jsonl, line 2 has 3 choices, but {}/q.jsonl, line 1 has 2: every question needs as many"),
+         "q.jsonl, line 2 has 3 choices, but {}/q.jsonl, line 1 has 2: every question must have the same number"),
         (['{"c": "a", "o": ["x"], "l": 0}'], "q.jsonl, line 1 has 1 choices; a question needs at least two"),
         (['{"c": "a", "o": ["x", "y"], "l": 2}'],
          "q.jsonl, line 1: the answer is '2'; it must be a number from 0 to 1 (task.first_choice) or a letter from A to B"),

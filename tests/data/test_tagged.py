@@ -69,13 +69,13 @@ def test_any_labels_have_the_entities_that_conlleval_finds():
 @pytest.mark.parametrize(
     ("labels", "scheme", "why"),
     [
-        ("O I-A", "bio", (1, "I-A follows O, and begins no entity in BIO")),
-        ("B-A I-B", "bio", (1, "I-B follows B-A, and begins no entity in BIO")),
-        ("I-A", "bio", (0, "I-A follows the beginning of the sentence, and begins no entity in BIO")),
-        ("B-A S-A", "bio", (1, "S-A is of BIOES")),
-        ("O B-A", "iob1", (1, "B-A follows O, and in IOB1 it follows an entity of its type")),
+        ("O I-A", "bio", (1, "I-A follows O, and cannot begin an entity in BIO")),
+        ("B-A I-B", "bio", (1, "I-B follows B-A, and cannot begin an entity in BIO")),
+        ("I-A", "bio", (0, "I-A follows the beginning of the sentence, and cannot begin an entity in BIO")),
+        ("B-A S-A", "bio", (1, "S-A belongs to BIOES")),
+        ("O B-A", "iob1", (1, "B-A follows O, and in IOB1 it must follow an entity of its own type")),
         ("B-A O", "bioes", (1, "O follows B-A, but the entity before it has no E-")),
-        ("S-A E-A", "bioes", (1, "E-A follows S-A, and begins no entity in BIOES")),
+        ("S-A E-A", "bioes", (1, "E-A follows S-A, and cannot begin an entity in BIOES")),
         ("O B-A I-A", "bioes", (2, "I-A ends the sentence, but its entity has no E-")),
         ("B-A PER", "bio", (1, "PER has no prefix")),
         ("B-A I-A O", "bio", None),
@@ -117,15 +117,15 @@ def test_columns_are_read_by_their_numbers_and_documents_are_counted(tmp_path):
     [
         (
             "EU B-ORG\nsays\n",
-            r"x\.conll, line 2 has 1 column, and none for the label \(data\.label is -1\): mend the line",
+            r"x\.conll, line 2 has 1 column, and none for the label \(data\.label is -1\): fix the line",
         ),
         (
             "EU B-ORG\n\nsays I-ORG\n",
-            r"x\.conll, line 3: I-ORG follows the beginning of the sentence, and begins no entity in",
+            r"x\.conll, line 3: I-ORG follows the beginning of the sentence, and cannot begin an entity in",
         ),
         (
             "EU B-ORG\nsays I-PER\n",
-            r"x\.conll, line 2: I-PER follows B-ORG, and begins no entity in BIO; mend the label, or",
+            r"x\.conll, line 2: I-PER follows B-ORG, and cannot begin an entity in BIO; fix the label, or",
         ),
     ],
 )
@@ -141,10 +141,10 @@ def test_the_scheme_of_a_file_is_found_or_stated(tmp_path):
     assert conll.find_scheme(read(tmp_path, "a NN\nb VB\n").sentences) == "plain"
     broken = read(tmp_path, "a B-X\nb I-Y\n\nc O\n").sentences
     assert conll.find_scheme(broken, repair=True) == "bio" and conll.check_scheme(broken, "bio", repair=True) == 1
-    with pytest.raises(ValueError, match=r"mend the label, or name the file's scheme as task\.scheme"):
+    with pytest.raises(ValueError, match=r"fix the label, or set task\.scheme to the file's scheme"):
         conll.check_scheme(broken, "bio")
     assert conll.relabelled(broken[0], "bio", ["O", "B-X", "I-X", "B-Y", "I-Y"]) == ["B-X", "B-Y"]
-    with pytest.raises(ValueError, match=r"line 2: 'I-Y' is no label of this model, which has O, B-X, I-X"):
+    with pytest.raises(ValueError, match=r"line 2: 'I-Y' is not a label of this model; its labels are O, B-X, I-X"):
         conll.relabelled(broken[0], "bio", ["O", "B-X", "I-X"])
 
 

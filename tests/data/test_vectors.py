@@ -150,15 +150,15 @@ def test_oddities_are_counted_and_noted(tmp_path):
     found = read(path)
     equal(found, ["a", r"\xff\xfe", r"b\xe2"], rows[[0, 1, 4]])
     assert found.notes == (
-        f"{path} continues after the 5 words that its first line promises: that is not read.",
-        f"{path} has 1 vectors of words that already had one: the first counts.",
+        f"{path} continues after the 5 words declared in its header: the rest is ignored.",
+        f"{path} has 1 duplicate words: the first vector of each is used.",
         f"{path} has 1 vectors without a word: they are skipped.",
         f"{path} has 2 words that are not UTF-8: their bytes are shown as \\xNN.",
     )
     path = put(tmp_path / "v.vec", b"7 2\na 1 2\n 3 4\na 5 6\n")
     found = read(path)
     equal(found, ["a"], [[1, 2]])
-    assert found.notes[0] == f"{path} promises 7 words in its first line and has 3."
+    assert found.notes[0] == f"{path} promises 7 words in its header and has 3."
     assert len(found.notes) == 3
 
 
@@ -169,7 +169,7 @@ def test_a_word_written_in_two_ways_is_one_word(tmp_path):
     equal(read(path, {"왕"}), ["왕"], ROWS[:1])
 
 
-CUT = "is cut short or damaged: it promises 9 words of 5 numbers in its first line, but number {} is not whole"
+CUT = "is damaged or truncated: it declares 9 words of 5 numbers in its header, but number {} is incomplete"
 JOINED = [word.replace(" ", "_") for word in WORDS]
 
 
@@ -178,24 +178,24 @@ JOINED = [word.replace(" ", "_") for word in WORDS]
     [
         (b"", "is empty"),
         (b" \n\n", "is empty"),
-        (b"0 5\n", "holds no words: heed reads"),
-        (b"3 0\na\n", "promises vectors of 0 numbers in its first line"),
-        (b"just some words\nof a text\n", "does not begin with a word and numbers after it: heed reads word2vec"),
-        (b"\x80\x04\x95\x00\x00", "does not begin with a word and numbers after it"),
-        (b"a 1 2 3\nb 1 2\n", ", line 2 is broken: 'b 1 2' is not a word with 3 numbers after it"),
-        (b"2 3\na 1 2 3\nb 1 x 3\n", ", line 3 is broken: 'b 1 x 3' is not a word with 3 numbers"),
+        (b"0 5\n", "contains no words: heed reads"),
+        (b"3 0\na\n", "declares vectors of 0 numbers in its header"),
+        (b"just some words\nof a text\n", "does not start with a word followed by numbers: heed reads word2vec"),
+        (b"\x80\x04\x95\x00\x00", "does not start with a word followed by numbers"),
+        (b"a 1 2 3\nb 1 2\n", ", line 2 is broken: 'b 1 2' is not a word followed by 3 numbers"),
+        (b"2 3\na 1 2 3\nb 1 x 3\n", ", line 3 is broken: 'b 1 x 3' is not a word followed by 3 numbers"),
         (b"2 3\na 1 2 3\nb 1 nan 3\n", ", line 3 is broken"),
         (b"a 0.125 0.125\nb 0.125 0.125 0.125\nc 0.125 0.125\n", ", line 2 is broken"),
         (b"a 0.125 0.125\nb 0.125 0.125c 0.125 0.125\nd 0.125 0.125\n", ", line 2 is broken"),
         (b"a 0.125 0.125\n\nb 0.1", ", line 3 is broken: 'b 0.1' is not"),
-        (b"9 4\n" + text(WORDS, ROWS, header=False), "promises 4 numbers a word in its first line, but has 5 in the next"),
-        (b"9 6\n" + text(WORDS, ROWS, header=False), "promises 6 numbers a word in its first line, but has 5 in the next"),
+        (b"9 4\n" + text(WORDS, ROWS, header=False), "declares 4 numbers per word in its header, but the next line has 5"),
+        (b"9 6\n" + text(WORDS, ROWS, header=False), "declares 6 numbers per word in its header, but the next line has 5"),
         (binary(JOINED, ROWS)[:-9], CUT.format(9)),
         (binary(JOINED, ROWS)[:60], CUT.format(3)),
-        (binary(["a"], np.array([[1, np.inf]], np.float32)), "is damaged: the vector of word 1, 'a', has what is no number"),
-        (gzip.compress(text(WORDS, ROWS), mtime=0)[:-20], "is damaged or cut short"),
+        (binary(["a"], np.array([[1, np.inf]], np.float32)), "is damaged: the vector of word 1, 'a', is not all finite numbers"),
+        (gzip.compress(text(WORDS, ROWS), mtime=0)[:-20], "is damaged or truncated"),
         (b"PK\x03\x04....", "is a zip archive: unpack it first"),
-        (b"\xba\x16\x4f\x2f....", "is a model of fastText's"),
+        (b"\xba\x16\x4f\x2f....", "is a fastText model"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_said_in_a_sentence(tmp_path, content, sentence):
@@ -285,7 +285,7 @@ def test_a_misspelled_word_brings_the_one_that_was_meant(word, meant):
     [
         ({"text": "a", "source": "b"}, "not both"),
         ({"source": "a", "scale": 0.0}, r"vectors.scale is 0.0; it must be above 0"),
-        ({"frozen": True}, r"vectors.frozen is True, but \[vectors\] names no file"),
+        ({"frozen": True}, r"vectors\.frozen is True, but \[vectors\] has no file"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, sentence):

@@ -27,7 +27,7 @@ def test_words_are_split_and_lowered_as_asked():
 def test_a_text_without_words_is_refused():
     with pytest.raises(ValueError, match="there are no words in the text"):
         read_words(["", "  "])
-    with pytest.raises(ValueError, match="no word occurs 9 times in the text: keep rarer words too, or give more text"):
+    with pytest.raises(ValueError, match="no word occurs 9 times in the text: keep rarer words too, or use more text"):
         read_words(LINES, 9)
 
 

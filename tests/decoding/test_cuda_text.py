@@ -129,7 +129,7 @@ def test_where_it_cannot_be_built_torch_answers_after_one_warning(monkeypatch):
     vocabulary = gpt2.learn(training(), 500)[0]
     own = Generator(build("gpt2", vocab_size=len(vocabulary)), vocabulary)
     own.use("auto")
-    with pytest.warns(UserWarning, match="the fast search for GPUs cannot be used here, the plain one is: "):
+    with pytest.warns(UserWarning, match="fast GPU decoding is unavailable, using the standard search: "):
         first = own.generate("a", length=3, sample=False)
     assert own.generate("a", length=3, sample=False) == first
 
@@ -143,7 +143,7 @@ def test_where_a_step_fails_torch_goes_on_after_one_warning(on_a_gpu, monkeypatc
     own = Generator(build("gpt2", vocab_size=len(vocabulary)), vocabulary)
     own.use("auto")
     with pytest.warns(
-        UserWarning, match="the fast search for GPUs has failed, the plain one goes on: an error of CUDA$"
+        UserWarning, match="fast GPU decoding failed, falling back to the standard search: an error of CUDA$"
     ):
         first = own.generate("a", length=3, sample=False)
     assert own.generate("a", length=3, sample=False) == first

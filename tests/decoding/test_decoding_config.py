@@ -9,7 +9,7 @@ from heed.decoding.config import DecodingConfig, max_output_length
     [
         ({"beam": 0}, "beam is 0 and nbest is 1; both must be at least 1"),
         ({"nbest": 0}, "beam is 5 and nbest is 0; both must be at least 1"),
-        ({"beam": 2, "nbest": 3}, "nbest is 3, but beam is 2: a beam gives no more than its width"),
+        ({"beam": 2, "nbest": 3}, "nbest is 3, but beam is 2: a beam cannot return more than its size"),
         ({"temperature": 0.0}, r"temperature is 0\.0; it must be above 0 \(near 0 is greedy\)"),
         ({"top_p": 0.0}, r"top_p is 0\.0; it must be above 0 and at most 1"),
         ({"top_p": 1.1}, r"top_p is 1\.1; it must be above 0 and at most 1"),

@@ -112,8 +112,8 @@ def build_for(vocabulary) -> torch.nn.Module:
     [
         ("gpt2", {"stride": 7}, "stride is 7; it must be at least 1 and at most the window, 6"),
         ("gpt2", {"window": 7}, "window is 7, but the model has positions for 6: set it no higher"),
-        ("gpt2", {"rows": 2}, "rows is 2, but only a state that is carried needs rows"),
-        ("gpt2", {"memory": 2}, r"memory is for models that keep one \(Transformer-XL\)"),
+        ("gpt2", {"rows": 2}, "rows is 2, but rows are only for models that carry their state"),
+        ("gpt2", {"memory": 2}, r"memory is for models that have one \(Transformer-XL\)"),
         ("rnn-lm", {"stride": 2}, "stride is for models with limited positions, but this one carries its state"),
         ("gpt2", {"stride": 2, "document": "line"}, "but each document is read by itself"),
         ("gpt2", {"code": "Tow"}, "the model has no control code 'Tow'; near are Two$"),
@@ -143,5 +143,5 @@ def test_a_text_is_attributed_to_the_code_that_it_is_likeliest_under():
             total += sum(float(logits.detach().log_softmax(dim=-1)[i, token]) for i, token in enumerate(part))
         assert long.logp[code] == pytest.approx(total, abs=1e-9)
     assert generator.attribute([]) == []
-    with pytest.raises(ValueError, match="the model has no control codes, so there is nothing to attribute a text to"):
+    with pytest.raises(ValueError, match="the model has no control codes, so it cannot attribute a text"):
         Generator(build("ctrl"), Characters(list("abc "))).attribute(["a"])

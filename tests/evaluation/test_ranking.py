@@ -72,7 +72,7 @@ def test_sampled_negatives_are_unseen_and_the_same_for_every_model():
     for row, drawn in zip(asked, one, strict=True):
         own = scorer([given.histories[row]])[0]
         assert found[row] == 1 + sum(own[i] >= own[given.targets[row]] for i in drawn)
-    with pytest.raises(ValueError, match="16 sampled negatives are asked for, but of 17 items only"):
+    with pytest.raises(ValueError, match="16 sampled negatives requested, but of 17 items only"):
         rank(scorer, given, ITEMS, Setting(negatives=16))
 
 

@@ -67,7 +67,7 @@ def test_the_suffix_chooses_the_format(tmp_path):
     write(table, scores, str(tmp_path / "a.html"))
     assert (tmp_path / "a.tsv").read_text().startswith("line\t")
     assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
-    with pytest.raises(ValueError, match=r"ends in '.csv'; a table of sentences must end in .tsv or .html"):
+    with pytest.raises(ValueError, match=r"ends in '.csv'; it must end in .tsv or .html"):
         write(table, scores, tmp_path / "a.csv")
 
 

@@ -78,7 +78,7 @@ def test_texts_that_do_not_fit_are_refused_with_a_sentence(hypotheses, reference
 
 
 def test_an_unknown_tokenizer_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"tokenize is 'mosas'; sacreBLEU knows 13a, char, .*zh"):
+    with pytest.raises(ValueError, match=r"tokenize is 'mosas'; sacreBLEU supports 13a, char, .*zh"):
         score(HYPOTHESES, [FIRST], tokenize="mosas")
 
 
@@ -88,7 +88,7 @@ def test_a_tokenizer_that_lacks_something_says_what(monkeypatch):
 
     monkeypatch.setattr("sacrebleu.metrics.BLEU.__init__", lacking)
     with pytest.raises(
-        ValueError, match=r"tokenize is 'ko-mecab', which sacreBLEU cannot do here: Please install mecab first\."
+        ValueError, match=r"tokenize is 'ko-mecab', which sacreBLEU cannot use here: Please install mecab first\."
     ):
         score(HYPOTHESES, [FIRST], tokenize="ko-mecab")
 

@@ -36,7 +36,11 @@ def test_json_keys_are_stable(look):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("[]", "not a look that Heed wrote"), ("{}", '"format": 1'), ('{"format": 1}', "lacks source_text, target_text")],
+    [
+        ("[]", "not a file written by heed look"),
+        ("{}", '"format": 1'),
+        ('{"format": 1}', "lacks source_text, target_text"),
+    ],
 )
 def test_other_json_is_refused(text, words):
     with pytest.raises(ValueError, match=words):
@@ -48,13 +52,13 @@ def test_other_json_is_refused(text, words):
     [
         (
             lambda look: {"cross": look.cross[:, :, :, :-1]},
-            r"shape \(3, 4, 11, 9\); \(layers, heads, 11, 10\) is right",
+            r"shape \(3, 4, 11, 9\); it should be \(layers, heads, 11, 10\) ",
         ),
         (lambda look: {"encoder": look.encoder[0]}, r"encoder attention has shape \(4, 10, 10\)"),
         (lambda look: {"decoder": look.decoder.transpose(0, 1, 3, 2)}, "row of the decoder attention|later positions"),
         (lambda look: {"decoder": np.full_like(look.decoder, 1 / 11)}, "looks at later positions"),
         (lambda look: {"cross": look.cross * 2}, "every row should sum to 1"),
-        (lambda look: {"cross": look.cross * np.nan}, "negative or not finite"),
+        (lambda look: {"cross": look.cross * np.nan}, "negative or non-finite"),
         (lambda look: {"cross": look.cross[:0]}, r"shape \(0, 4, 11, 10\)"),
         (lambda look: {"scores": look.scores[1:]}, "11 target tokens but 10 scores"),
         (lambda look: {"scores": [float("-inf"), *look.scores[1:]]}, "score of target token 0, '▁To', is -inf"),

@@ -149,7 +149,7 @@ def test_a_cell_tells_both_tokens_and_the_weight(look, visit):
     stage = page.locator("#map")
     box = stage.bounding_box()
     stage.hover(position={"x": box["width"] - 20, "y": box["height"] - 15})
-    assert page.text_content("#readout") == f"“</s>” looks at “</s>”: {round(float(look.cross[2, 3, -1, -1]), 4):.3f}"
+    assert page.text_content("#readout") == f"“</s>” attends to “</s>”: {round(float(look.cross[2, 3, -1, -1]), 4):.3f}"
 
 
 def test_arrow_keys_move_layer_and_head(look, visit):

@@ -22,7 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_another_suffix_is_refused_with_the_four_that_are_right(look, tmp_path):
-    with pytest.raises(ValueError, match=r"'a.pdf' should end in one of \.html, \.png, \.svg, \.json"):
+    with pytest.raises(ValueError, match=r"'a.pdf' must end in one of \.html, \.png, \.svg, \.json"):
         draw(look, tmp_path / "a.pdf")
 
 

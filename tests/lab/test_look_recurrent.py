@@ -41,7 +41,7 @@ def test_json_gives_back_what_was_written(attending, without_attention):
 @pytest.mark.parametrize("states", [np.zeros((3, 12)), np.zeros(10), np.full((10, 2), np.nan)])
 def test_states_that_do_not_fit_are_said(attending, states):
     with pytest.raises(
-        ValueError, match=r"states of the encoder have shape .*; \(10, hidden\) finite numbers are right"
+        ValueError, match=r"states of the encoder have shape .*; it should be \(10, hidden\) finite numbers"
     ):
         replace(attending, states={"encoder": states})
 

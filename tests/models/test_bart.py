@@ -96,5 +96,5 @@ def test_an_end_mark_in_the_padding_is_none():
 
 
 def test_a_text_without_an_end_mark_is_told():
-    with pytest.raises(ValueError, match=r"a text has no end token \(id 2\): the state there is what is classified"):
+    with pytest.raises(ValueError, match=r"a text has no end token \(id 2\), whose state is classified"):
         Bart(LABELLED).classify_text(torch.tensor([[0, 5, 2], [0, 5, 6]]))

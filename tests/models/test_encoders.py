@@ -56,7 +56,7 @@ def test_as_a_language_model_bert_predicts_what_it_predicts_as_a_causal_encoder(
     model, tokens = made("bert", "causal").double(), draw(2, 10)
     found = model.project(model.hidden_states(tokens))
     torch.testing.assert_close(found, model.predict_words(tokens), rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match="not trained to continue text: its head is 'masked'"):
+    with pytest.raises(ValueError, match="generate text: its head is 'masked'"):
         made("bert").hidden_states(tokens)
     with pytest.raises(ValueError, match="a text has 41 tokens, but the model has 40 positions"):
         model.hidden_states(draw(1, 41))
@@ -145,7 +145,7 @@ def test_the_layers_of_a_group_are_one_layer_and_are_saved_once(tmp_path):
     back = folder.load(tmp_path)
     tokens = draw(2, 9)
     assert torch.equal(back.encode_text(tokens), model.encode_text(tokens))
-    with pytest.raises(ValueError, match="groups is 7, but there are 6 layers: set it no higher"):
+    with pytest.raises(ValueError, match="groups is 7, but there are 6 layers: lower it"):
         replace(model.config, groups=7)
 
 
@@ -191,5 +191,5 @@ def test_a_generator_has_a_fraction_of_the_widths():
     assert {name: getattr(found, name) for name in expected} == expected
     with pytest.raises(ValueError, match=r"generator_fraction is 0\.0; it must be above 0 and at most 1"):
         ElectraConfig(vocab_size=9, generator_fraction=0.0)
-    with pytest.raises(ValueError, match="the model has no generator beside it: its head is 'masked', not 'joint'"):
+    with pytest.raises(ValueError, match="the model has no generator: its head is 'masked', not 'joint'"):
         made("electra").generator_states(draw(1, 5))

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import heed
-from heed.data.synthetic import phrasebook
 from heed.files import write_json, write_text
 from heed.loading import open_package, write_package
 from heed.models import folder as model_folder
@@ -22,6 +21,7 @@ from heed.version import __version__
 from heed.vocabularies import folder as vocabularies
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests import fixed_pairs
 from tests.helpers import translation_package
 
 
@@ -53,7 +53,8 @@ def test_a_model_comes_back_and_one_with_a_flipped_bit_is_refused(tmp_path):
     assert same_model(model_folder.load(tmp_path), tiny(1))
     flip(tmp_path / WEIGHTS)
     with pytest.raises(
-        ValueError, match=r"model\.safetensors is damaged or of another model: its hash is not the one in config"
+        ValueError,
+        match=r"model\.safetensors is damaged or belongs to another model: its hash does not match config",
     ):
         model_folder.load(tmp_path)
 
@@ -62,7 +63,7 @@ def test_weights_of_another_model_of_the_same_shape_are_refused(tmp_path):
     for seed in (1, 2):
         model_folder.save(tmp_path / str(seed), tiny(seed), {})
     (tmp_path / "1" / WEIGHTS).write_bytes((tmp_path / "2" / WEIGHTS).read_bytes())
-    with pytest.raises(ValueError, match="is damaged or of another model"):
+    with pytest.raises(ValueError, match="is damaged or belongs to another model"):
         model_folder.load(tmp_path / "1")
 
 
@@ -76,7 +77,7 @@ def test_without_a_hash_weights_are_read_if_they_are_finite(tmp_path):
     for value in (torch.nan, torch.inf):
         name = next(reversed(weights))
         write_weights(tmp_path / WEIGHTS, {**weights, name: weights[name].index_fill(0, torch.tensor(0), value)})
-        with pytest.raises(ValueError, match=f"{name} has weights that are not finite numbers: it is damaged"):
+        with pytest.raises(ValueError, match=f"{name} has weights that are not finite: it is damaged"):
             model_folder.load(tmp_path)
 
 
@@ -133,10 +134,12 @@ def test_a_text_that_is_not_the_models_is_refused_or_not_taken(tmp_path):
     facts = model_folder.save(tmp_path, tiny(1), {}, {"list.txt": "words"})
     assert signature.check_beside(path, facts)
     path.write_text("worms")
-    with pytest.raises(ValueError, match=r"list.txt is damaged or of another model: config.json states its hash"):
+    with pytest.raises(
+        ValueError, match=r"list.txt is damaged or belongs to another model: config.json records its hash"
+    ):
         signature.check_beside(path, facts)
     path.unlink()
-    with pytest.raises(ValueError, match=r"list.txt is missing: config.json states its hash"):
+    with pytest.raises(ValueError, match=r"list\.txt is missing: config\.json records its hash"):
         signature.check_beside(path, facts)
     path.write_text("words")
     assert not signature.check_beside(path, model_folder.save(tmp_path, tiny(1), {}))
@@ -160,7 +163,7 @@ def test_a_model_that_another_process_replaces_just_now_is_read_again(tmp_path, 
 # folders that earlier versions wrote
 
 
-TEXTS = [text for pair in phrasebook.pairs("train", 60) for text in (pair.source, pair.target)]
+TEXTS = [text for pair in fixed_pairs.pairs("train", 60) for text in (pair.source, pair.target)]
 SMALL = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 1, "decoder_layers": 1, "max_length": 20}
 
 

@@ -56,10 +56,10 @@ def test_the_outline_of_a_model_has_the_shapes_of_the_model(name):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"dim": 60_000}, r"has shape \(16,\), but by config.json it should be \(60000,\)"),
+        ({"dim": 60_000}, r"has shape \(16,\), but according to config\.json it should be \(60000,\)"),
         ({"vocab_size": 9_000_000}, r"it should be \(9000000, 16\)"),
-        ({"encoder_layers": 40}, r"model.safetensors lacks encoder.+ and \d+ more: it is of another model, or not complete"),
-        ({"max_length": 1 << 20, "dim": 4096}, "model.max_length is 1048576: the table of positions would have 4,294,967,296 numbers"),
+        ({"encoder_layers": 40}, r"model.safetensors lacks encoder.+ and \d+ more: it belongs to another model, or is incomplete"),
+        ({"max_length": 1 << 20, "dim": 4096}, "model.max_length is 1048576: the position table would have 4,294,967,296 numbers"),
     ],
 )  # fmt: skip
 def test_a_config_that_does_not_fit_its_weights_is_refused_before_it_is_built(saved, devices, settings, sentence):

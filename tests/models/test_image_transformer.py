@@ -203,11 +203,11 @@ def test_small_images_are_means_of_squares():
 
 
 def test_a_model_wants_what_it_was_made_for():
-    with pytest.raises(ValueError, match="the model draws by class: tell it one"):
+    with pytest.raises(ValueError, match="the model needs a class"):
         model(labels=3).pixel_nll(images())
-    with pytest.raises(ValueError, match="the model knows no classes"):
+    with pytest.raises(ValueError, match="the model has no classes"):
         model().pixel_nll(images(), labels=torch.zeros(2, dtype=torch.int64))
-    with pytest.raises(ValueError, match="the model enlarges small images: give it some"):
+    with pytest.raises(ValueError, match="the model needs small images to enlarge"):
         model(small=2).pixel_nll(images())
 
 

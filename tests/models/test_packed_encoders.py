@@ -68,7 +68,7 @@ def test_a_bigbird_packs_texts_of_full_attention_alone():
     model = system.model(system.config(**SIZES | {"max_length": 64}, block=4, random_blocks=1)).eval()
     assert model.packs(28) and not model.packs(29)
     starts = torch.tensor([0, 29], dtype=torch.int32)
-    with pytest.raises(ValueError, match="a text has 29 tokens: block-sparse attention reads each text in a row"):
+    with pytest.raises(ValueError, match="a text has 29 tokens: block-sparse attention needs one text per row"):
         model.encode_text(torch.zeros(1, 29, dtype=torch.long), SequenceOffsets(starts, 29, torch.arange(29)))
 
 

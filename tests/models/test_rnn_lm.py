@@ -82,7 +82,7 @@ def test_a_folder_gives_back_the_model(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error"),
     [({"dim": 0}, "dim is 0; it must be at least 1"), ({"word_dropout": 1.0}, "word_dropout is 1.0; it must be at least 0 and below 1"),
-     ({"tied": "target"}, "tied is 'target'; a language model has 'all' or 'none'")],
+     ({"tied": "target"}, "tied is 'target'; a language model supports 'all' or 'none'")],
 )  # fmt: skip
 def test_what_no_model_can_have_is_refused(changes, error):
     with pytest.raises(ValueError, match=error):

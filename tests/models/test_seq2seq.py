@@ -268,7 +268,7 @@ def test_it_learns_to_copy(kind):
     ("change", "says"),
     [
         ({"hidden": 7}, "hidden is 7; it must be even"),
-        ({"feeding": True}, "feeding is true, which goes with order = 'luong'"),
+        ({"feeding": True}, "feeding is true, which needs order = 'luong'"),
         ({"feeding": True, "order": "luong", "attention": "off"}, "feeding is true"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
         ({"decoder_layers": 0}, "decoder_layers is 0; it must be at least 1"),

@@ -114,9 +114,9 @@ def test_the_first_weights_are_small_and_its_two_biases_differ():
         ({"memory": -1}, "memory is -1; it must be from 0 to 16,777,216"),
         ({"memory": 0, "same_length": True}, "memory is 0; it must be at least 1"),
         ({"evaluation_memory": 0}, "evaluation_memory is 0; it must be at least 1"),
-        ({"cutoffs": [8, 8]}, r"cutoffs are \[8, 8\]; they must rise, from above 0 to below the 24 tokens"),
-        ({"cutoffs": [30]}, r"cutoffs are \[30\]; they must rise"),
-        ({"divisor": 4}, "divisor is 4: with 2 cutoffs nothing is left of the dim of 8"),
+        ({"cutoffs": [8, 8]}, r"cutoffs are \[8, 8\]; they must increase, and lie between 0 and the 24 tokens"),
+        ({"cutoffs": [30]}, r"cutoffs are \[30\]; they must increase"),
+        ({"divisor": 4}, "divisor is 4: with 2 cutoffs nothing remains of the dim of 8"),
     ],
 )
 def test_settings_that_no_model_has_are_refused(change, says):

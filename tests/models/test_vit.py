@@ -107,7 +107,7 @@ def test_a_trace_has_every_state_and_every_attention():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"patch": 5}, r"images have 12 pixels each way, which patches of 5 do not divide"),
+        ({"patch": 5}, r"images are 12 pixels wide, which is not a multiple of the patch size, 5"),
         ({"layer_scale": -1.0}, "layer_scale is -1.0; it must be 0"),
         ({"channels": 2}, "channels is 2; it must be 1"),
     ],
@@ -118,5 +118,5 @@ def test_what_cannot_be_built_is_refused(changes, words):
 
 
 def test_an_image_that_patches_do_not_divide_is_refused():
-    with pytest.raises(ValueError, match="an image has 13 pixels on one side, which patches of 4 do not divide"):
+    with pytest.raises(ValueError, match="an image side has 13 pixels, which is not a multiple of the patch size, 4"):
         model().classify_images(torch.zeros(1, 3, 12, 13, dtype=torch.float64))

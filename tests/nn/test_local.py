@@ -170,5 +170,5 @@ def test_fast_paths_for_plain_transformers_refuse_it(encoder):
 
 @pytest.mark.parametrize("setting", ["window", "kernel"])
 def test_an_even_neighbourhood_is_refused(setting):
-    with pytest.raises(ValueError, match=f"{setting} is 4; it must be odd: as many positions before one as after it"):
+    with pytest.raises(ValueError, match=f"{setting} is 4; it must be odd, so that the window is symmetric"):
         TransformerConfig(vocab_size=20, **{setting: 4})

@@ -120,7 +120,7 @@ def test_a_row_of_padding_keeps_its_state():
 
 
 def test_padding_before_tokens_is_refused():
-    with pytest.raises(ValueError, match="padded at their end"):
+    with pytest.raises(ValueError, match="padding at the end"):
         randomized(GRU)(random(1, 3, 3), valid=torch.tensor([[False, True, True]]))
 
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.products.translator.translator import Translator
 from heed.vocabularies.sentencepiece import BYTES, LAST, SubwordsConfig, learn
+from tests import fixed_pairs
 
 MOST = 64
 
@@ -24,12 +24,12 @@ def one_thread():
 
 @pytest.fixture(scope="session")
 def pairs():
-    return list(phrasebook.pairs("train", 200))
+    return list(fixed_pairs.pairs("train", 200))
 
 
 @pytest.fixture(scope="session")
 def vocabulary(pairs):
-    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 700)
+    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 600)
 
 
 def drawn(vocabulary, seed, max_length=MOST):

@@ -27,8 +27,7 @@ def test_it_reads_no_more_than_what_it_was_trained_on(folder):
     with pytest.raises(ValueError) as error:
         loaded.classify(TEXTS)
     assert str(error.value) == (
-        f"text {first} has {lengths()[first - 1]} subwords, and the model was made for 7: shorten it, or let its end be cut "
-        "off (too_long='cut', --too-long cut)"
+        f"text {first} has {lengths()[first - 1]} subwords, and the model reads at most 7: shorten it, or allow truncation (too_long='cut', --too-long cut)"
     )
 
 
@@ -50,7 +49,7 @@ def test_a_folder_that_names_no_limit_has_the_places_of_the_model(tmp_path, said
     found = load(tmp_path / "model", "cpu").classify(TEXTS)
     whole = Classifier(own.model, own.processors["text"], own.processors["labels"].names).classify(TEXTS)
     assert [one.label for one in found] == [one.label for one in whole]
-    with pytest.raises(ValueError, match=f"and the model was made for {SIZES['max_length'] - 2}: "):
+    with pytest.raises(ValueError, match=f"and the model reads at most {SIZES['max_length'] - 2}: "):
         load(tmp_path / "model", "cpu").classify(["책 " * 100])
 
 

@@ -10,25 +10,25 @@ from heed.models import folder as model_folder
 from tests.products.test_loading import folder, single  # noqa: F401 (fixtures)
 
 WRONG = [
-    ({"max_source": "x"}, "max_source is 'x'; it must be a whole number of at least 1"),
-    ({"max_source": True}, "max_source is True; it must be a whole number of at least 1"),
-    ({"max_source": -4}, "max_source is -4; it must be a whole number of at least 1"),
-    ({"alignment": 5}, "alignment is 5; it must be a section of names and values"),
-    ({"alignment": {"layer": "x", "after": True}}, "alignment.layer is 'x'; it must be a whole number of at least 0"),
+    ({"max_source": "x"}, "max_source is 'x'; it must be an integer of at least 1"),
+    ({"max_source": True}, "max_source is True; it must be an integer of at least 1"),
+    ({"max_source": -4}, "max_source is -4; it must be an integer of at least 1"),
+    ({"alignment": 5}, "alignment is 5; it must be a table"),
+    ({"alignment": {"layer": "x", "after": True}}, "alignment.layer is 'x'; it must be an integer of at least 0"),
     ({"alignment": {"layer": 0}}, "alignment has layer; it must have layer and after"),
     ({"alignment": {"layer": 0, "after": 1}}, "alignment.after is 1; it must be true or false"),
     ({"alignment": {"layer": 0, "after": True, "head": 1}}, "alignment has after, head, layer; it must have layer and after"),
-    ({"decoding": 5}, "decoding is 5; it must be a section of names and values"),
-    ({"decoding": None}, "decoding is None; it must be a section of names and values"),
-    ({"subwords": 5}, "subwords is 5; it must be a section of names and values"),
+    ({"decoding": 5}, "decoding is 5; it must be a table"),
+    ({"decoding": None}, "decoding is None; it must be a table"),
+    ({"subwords": 5}, "subwords is 5; it must be a table"),
     ({"subwords": {"source": 5, "target": "subwords.spm"}}, "subwords.source is 5; it must be text in quotes"),
     ({"subwords": {"kind": ["words"]}}, "subwords.kind is ['words']; it must be text in quotes"),
-    ({"model": [1]}, "model is [1]; it must be a section of names and values"),
+    ({"model": [1]}, "model is [1]; it must be a table"),
     ({"model": {"name": {}}}, "model.name is {}; it must be text in quotes"),
-    ({"languages": "ko"}, "languages is 'ko'; it must be a section of names and values"),
-    ({"trained": 3}, "trained is 3; it must be a section of names and values"),
-    ({"origin": []}, "origin is []; it must be a section of names and values"),
-    ({"labels": "good"}, "labels is 'good'; it must be a list of texts"),
+    ({"languages": "ko"}, "languages is 'ko'; it must be a table"),
+    ({"trained": 3}, "trained is 3; it must be a table"),
+    ({"origin": []}, "origin is []; it must be a table"),
+    ({"labels": "good"}, "labels is 'good'; it must be a list of strings"),
 ]  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def test_a_value_of_another_shape_is_said_so(folder, facts, words):  # noqa: F81
 def test_a_size_that_is_none_is_said_so(folder):  # noqa: F811
     held = json.loads((folder / "config.json").read_text("utf-8"))["model"]
     change(folder, model=held | {"vocab_size": "x"})
-    with pytest.raises(ValueError, match=r"config.json: model.vocab_size: 'x' is not a whole number"):
+    with pytest.raises(ValueError, match=r"config.json: model.vocab_size: 'x' is not an integer"):
         load(folder, "cpu", "torch")
 
 
@@ -60,7 +60,7 @@ def test_what_may_be_left_out_or_be_nothing_is(folder):  # noqa: F811
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("\ta b\na\tb c\nb\ta zz c\n", r"shortlist.txt, line 3 has 'zz', which is no subword of this model: it is of another"),
+        ("\ta b\na\tb c\nb\ta zz c\n", r"shortlist.txt, line 3 has 'zz', which is not a subword of this model: it belongs to another"),
         ("\ta b\na\tb c\nb a\n", r"shortlist.txt is damaged: each line is .* or remove it \(see line 3\)"),
         ("\ta b\n\na\tb\n", r"or remove it \(see line 2\)"),
         ("a\tb\n", r"or remove it \(see line 1\)"),

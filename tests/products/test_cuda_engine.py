@@ -140,7 +140,7 @@ def test_a_gpu_that_fails_is_not_used_again(monkeypatch, both, texts):
     monkeypatch.setattr(module, "supports_device", lambda device: True)
     monkeypatch.setattr(module.weights, "read", fail)
     one, other = both
-    with pytest.warns(UserWarning, match="the fast search for GPUs cannot be used here, the plain one is: "):
+    with pytest.warns(UserWarning, match="fast GPU decoding is unavailable, using the standard search: "):
         found = one.translate(texts)
     assert spoken(found) == spoken(other.translate(texts))
     assert spoken(one.translate(texts)) == spoken(found)  # and says so once

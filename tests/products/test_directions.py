@@ -89,7 +89,7 @@ def test_a_direction_that_is_missing_or_unknown_is_one_sentence_with_those_there
         lambda text: many.score([text], [text]),
         lambda text: many.align_pairs([text], [text]),
     ):
-        with pytest.raises(ValueError, match=f"the model translates {known}: say which with --to or --from"):
+        with pytest.raises(ValueError, match=f"the model translates {known}: choose one with --to or --from"):
             ask(texts[0])
     with pytest.raises(ValueError, match=f"^the model does not translate to fr; it translates {known}$"):
         many.translate(texts, target="fr")
@@ -104,9 +104,7 @@ def test_a_plain_model_has_one_direction_or_does_not_say(make, texts):
     assert (plain.directions, known.directions) == ([], [("ko", "en")])
     assert known.toward(target="en") is known and plain.toward() is plain
     assert known.translate(texts[0], source="ko", target="en").text == plain.translate(texts[0]).text
-    with pytest.raises(
-        ValueError, match="does not say which languages it is for: it cannot be asked to translate to en"
-    ):
+    with pytest.raises(ValueError, match="does not specify its languages, so it cannot be asked to translate to en"):
         plain.translate(texts, target="en")
     several = Directions(plain.bundle.vocabularies, {"directions": [["a", "x"], ["b", "x"], ["b", "y"]]})
     assert several.choose("a") == ("a", "x")

@@ -88,7 +88,9 @@ def test_bfloat16_is_asked_for_and_near(folders):
 
 def test_a_text_too_long_is_refused_or_cut(folders, capsys, tmp_path):
     own, long = load(folders("bert"), "cpu"), "one " * 600
-    with pytest.raises(ValueError, match=r"^text 2 has \d+ subwords, and the model was made for \d+: shorten it, or"):
+    with pytest.raises(
+        ValueError, match=r"^text 2 has \d\+ subwords, and the model reads at most \d\+: shorten it, or"
+    ):
         own.embed(["one", long])
     pieces = len(own.vocabulary.encode(["one"])[0])
     most = (own.most - 2) // pieces
@@ -120,10 +122,10 @@ def test_the_command_writes_vectors_cosines_and_similar_lines(folders, tmp_path,
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "vectors are written to a file: name it with --out vectors.npy"),
-        (["one", "--out", "vectors.txt"], "vectors are written in numpy's format: call it vectors.npy"),
-        (["one", "--input", "x", "--out", "v.npy"], "there are texts and --input: give one of the two"),
-        (["one", "--pairs", "x"], "--pairs has texts of its own"),
+        ([], "vectors are written to a file: give --out vectors.npy"),
+        (["one", "--out", "vectors.txt"], "vectors are written in NumPy format: name it vectors.npy"),
+        (["one", "--input", "x", "--out", "v.npy"], "give either texts or --input, not both"),
+        (["one", "--pairs", "x"], "--pairs already contains texts"),
         (["one", "--search", "x", "--top", "0"], "--top is 0; it must be at least 1"),
     ],
 )
@@ -216,10 +218,10 @@ def test_evaluate_compares_cosines_with_numbers_and_texts_with_their_counterpart
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "is an embedding model: name pairs of texts with a number each"),
+        ([], "is an embedding model: give pairs of texts with a score each"),
         (["--tsv", "{t}", "--columns", "1", "2"], "--columns has 2; three are needed: two texts and a number"),
         (["--tsv", "{t}"], "line 1: .* a line must have two texts and a number"),
-        (["--source", "{t}", "--reference", "{u}"], "has 1 lines and .* 2: line by line they go together"),
+        (["--source", "{t}", "--reference", "{u}"], "has 1 lines and .* 2: they must correspond line by line"),
     ],
 )
 def test_what_evaluate_cannot_compare_is_said(folders, tmp_path, capsys, words, said):

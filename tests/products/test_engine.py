@@ -249,7 +249,7 @@ def damage(path):
 
 BROKEN = {
     "gone": shutil.rmtree,
-    "cut short": lambda path: (path / "model.bin").write_bytes((path / "model.bin").read_bytes()[:1000]),
+    "damaged": lambda path: (path / "model.bin").write_bytes((path / "model.bin").read_bytes()[:1000]),
     "a bit": damage,
     "without its sums": lambda path: (path / "sums.json").unlink(),
     "sums that are none": lambda path: (path / "sums.json").write_text("{"),
@@ -350,29 +350,33 @@ def test_what_breaks_is_said_and_torch_goes_on(one, monkeypatch):
     monkeypatch.setattr(cache, "with_folder", breaks)
     fast = Translator([one.model], (one.source, one.target), decoding=one.decoding)
     fast.use("auto")
-    with pytest.warns(UserWarning, match=r"CTranslate2 cannot be used for this model, torch is: no such instruction$"):
+    with pytest.warns(
+        UserWarning, match=r"CTranslate2 cannot run this model, using torch instead: no such instruction$"
+    ):
         found = fast.translate(TEXTS[:2])
     assert [t.ids for t in found] == [t.ids for t in one.translate(TEXTS[:2])]
     assert fast.engine() == "torch"
     fast.use("ctranslate2")
-    with pytest.raises(ValueError, match=r"cannot be used for this model: no such instruction[^;]*; use engine torch"):
+    with pytest.raises(ValueError, match=r"cannot run this model: no such instruction\[\^;\]\*; use engine torch"):
         fast.translate(TEXTS[:2])
 
 
 def test_who_cannot_have_it_is_told_why(one, make, monkeypatch):
-    with pytest.raises(ValueError, match=r"engine is 'fast'; it is auto, torch or ctranslate2"):
+    with pytest.raises(ValueError, match=r"engine is 'fast'; it must be auto, torch or ctranslate2"):
         one.use("fast")
     both = make(16, 131)
     both.use("auto")
     assert both.engine() == "torch"
-    with pytest.raises(ValueError, match=r"engine is 'ctranslate2', but it has no ensembles; use auto or torch"):
+    with pytest.raises(
+        ValueError, match=r"engine is 'ctranslate2', but it does not support ensembles; use auto or torch"
+    ):
         both.use("ctranslate2")
     away = Translator([made("one").model.to("meta")], (one.source, one.target))
-    with pytest.raises(ValueError, match=r"but it is for the CPU here, and the model is on meta"):
+    with pytest.raises(ValueError, match=r"but it only runs on the CPU here, and the model is on meta"):
         away.use("ctranslate2")
     recurrent = Seq2Seq(Seq2SeqConfig(vocab_size=len(one.target), dim=16, hidden=16)).eval()
     old = Translator([recurrent], (one.source, one.target))
-    with pytest.raises(ValueError, match=r"but it cannot compute what a Seq2Seq like this does"):
+    with pytest.raises(ValueError, match=r"but it does not support this Seq2Seq"):
         old.use("ctranslate2")
     monkeypatch.setattr(ctranslate2, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"its package is not installed \(pip install ctranslate2\)"):

@@ -109,7 +109,7 @@ def test_a_recurrent_model_has_embeddings_and_choices_and_no_queries(vocabulary,
     likely = found["choice"]["likely"][: len(look.predictions[1])]
     assert [token for token, _, _ in likely] == [token for token, _ in look.predictions[1]]
     assert [own for _, own, _ in likely] == pytest.approx([own for _, own in look.predictions[1]], abs=1e-6)
-    with pytest.raises(ValueError, match="a Seq2Seq has no heads, whose queries could be asked for"):
+    with pytest.raises(ValueError, match="a Seq2Seq has no attention heads"):
         translator.trace(texts[0], query=Query())
 
 
@@ -139,7 +139,7 @@ def test_it_shows_what_the_model_computes_and_leaves_no_hooks_behind(make, pair,
         ({"query": Query("encoder", head=2)}, "head is 2; there are 2, counted from 0"),
         ({"query": Query("decoder", row=99)}, "row is 99; there are "),
         ({"choice": Choice(99)}, "step is 99; there are "),
-        ({"choice": Choice(0, temperature=0.0)}, "temperature is 0.0, top_k 0, top_p 1.0; right are numbers above 0"),
+        ({"choice": Choice(0, temperature=0.0)}, "temperature is 0.0, top_k 0, top_p 1.0; they must be above 0"),
     ],
 )
 def test_what_is_not_there_is_refused(translator, pair, asked, sentence):

@@ -194,13 +194,13 @@ def test_a_control_code_comes_first_and_decides_the_text(generators):
             "ctrl",
             "the dog",
             {},
-            "begins with a control code, and the prompt begins with none: give a code, News, Reviews",
+            "begin with a control code, but the prompt begins with none: give a code, News, Reviews",
         ),
         ("ctrl", "", {}, "begins with a control code, and the prompt is empty: give a code, News, Reviews, Wikipedia$"),
         ("ctrl", "a", {"code": "reviews"}, "the model has no control code 'reviews'; near are Reviews$"),
         ("ctrl", "a", {"code": "Zz"}, "the model has no control code 'Zz'; it has News, Reviews, Wikipedia$"),
         ("gpt2", "a", {"code": "News"}, "the control code is 'News', but the model has no control codes: leave it out"),
-        ("gpt2", "a", {"stop": ["x", ""]}, "a stop string is empty: every text would end at once; give one of"),
+        ("gpt2", "a", {"stop": ["x", ""]}, "a stop string is empty: every text would end immediately; give"),
         ("gpt2", "a", {"min_p": 2.0}, r"min_p is 2\.0; it must be at least 0 \(off\) and at most 1"),
     ],
 )
@@ -214,7 +214,7 @@ def test_what_cannot_be_done_is_said(generators, name, prompt, options, error):
 def test_where_no_window_can_slide_a_long_text_is_refused(generators):
     own, long = generators["gpt2"], "a " * 40
     for ask in (own.look, lambda text: own.score([text])):
-        with pytest.raises(ValueError, match=r"are \d+ tokens, but the model has positions for 16: take less"):
+        with pytest.raises(ValueError, match=r"have \d\+ tokens, but the model has only 16 positions: shorten them"):
             ask(long)
 
 
@@ -223,7 +223,9 @@ def test_what_does_not_fit_is_told_once(generators):
     assert own.beyond_positions(["a", "dog"], 5) is None
     assert generators["transformer-xl"].beyond_positions(["a " * 40], 500) is None
     note = own.beyond_positions(["a"], 50)
-    assert note == "The model has 16 positions, and the text does not fit: a window over the last tokens slides along."
+    assert (
+        note == "The model has 16 positions, and the text does not fit: a sliding window over the last tokens is used."
+    )
     note = own.beyond_positions(["a " * 40, "a", "a"], 5)
     assert "1 of the 3 texts do not fit" in note and "of a longer prompt the last 16 tokens; 1 of the prompts" in note
 

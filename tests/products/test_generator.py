@@ -113,10 +113,10 @@ def test_a_look_tells_bits_ranks_and_what_was_likelier(generator):
     [
         (lambda g: g.generate("zebra quagga"), "the model knows no word of 'zebra quagga'"),
         (lambda g: g.generate("the", length=0), "length is 0"),
-        (lambda g: g.generate("the", count=2, sample=False), "count is 2, but the likeliest is one"),
+        (lambda g: g.generate("the", count=2, sample=False), "count is 2, but greedy search gives only one"),
         (lambda g: g.generate("the", temperature=0.0), "temperature is 0.0; it must be above 0"),
         (lambda g: g.generate("the", warmth=1.0), "warmth: no such setting"),
-        (lambda g: list(g.stream("the", beam=3)), "a beam search knows its text only at the end"),
+        (lambda g: list(g.stream("the", beam=3)), "beam search cannot stream"),
         (lambda g: g.look(""), "the text is empty"),
     ],
 )

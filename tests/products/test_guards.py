@@ -2,11 +2,11 @@
 
 import pytest
 
-from heed.data.synthetic import phrasebook
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.loops import find_loops, source_repeats
 from heed.products.translator.guards import Guards
 from heed.vocabularies.sentencepiece import LAST
+from tests import fixed_pairs
 
 OFF = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": False}
 SEARCHES = {"beam": {}, "nbest": {"nbest": 2}, "greedy": {"beam": 1}, "sample": {"sample": True, "nbest": 2}}
@@ -14,7 +14,7 @@ SEARCHES = {"beam": {}, "nbest": {"nbest": 2}, "greedy": {"beam": 1}, "sample": 
 
 @pytest.fixture(scope="module")
 def many():
-    return [pair.source for pair in phrasebook.pairs("train", 12)]
+    return [pair.source for pair in fixed_pairs.pairs("train", 12)]
 
 
 @pytest.fixture(scope="module")

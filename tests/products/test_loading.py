@@ -93,7 +93,7 @@ def test_an_ensemble_of_different_subwords_is_refused(tmp_path, folder, single, 
     write(tmp_path / "other", single)
     learn([pair.source for pair in pairs], SubwordsConfig(), 600).save(tmp_path / "other" / "subwords.spm")
     with pytest.raises(
-        ValueError, match=r"model and .*other have different subwords: an ensemble needs the same in all"
+        ValueError, match=r"model and .*other have different subwords: the models of an ensemble must have the same"
     ):
         load([folder, tmp_path / "other"], "cpu")
 
@@ -144,7 +144,7 @@ def test_weights_cut_short_are_said_so(folder, left):
     path = folder / "model.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[:left])
-    assert_refused(folder, r"model\.safetensors is damaged or cut short \(.*\): copy it again")
+    assert_refused(folder, r"model\.safetensors is damaged or truncated \(.*\): copy it again")
 
 
 def with_weights(folder, edit):
@@ -155,17 +155,19 @@ def with_weights(folder, edit):
 
 def test_a_weight_of_another_shape_is_said_so(folder):
     with_weights(folder, lambda weights: weights.update(bias=torch.zeros(7)))
-    assert_refused(folder, r"bias has shape \(7,\), but by config\.json it should be \(600,\)")
+    assert_refused(folder, r"bias has shape \(7,\), but according to config\.json it should be \(600,\)")
 
 
 def test_a_weight_too_many_is_said_so(folder):
     with_weights(folder, lambda weights: weights.update({"decoder.more": torch.zeros(1)}))
-    assert_refused(folder, r"holds decoder\.more, which this model does not have: is it of another model\?")
+    assert_refused(folder, r"holds decoder\.more, which this model does not have: do they belong to another model\?")
 
 
 def test_weights_too_few_are_said_so(folder):
     with_weights(folder, lambda weights: [weights.pop(name) for name in list(weights) if "cross" in name])
-    assert_refused(folder, r"lacks decoder\.layers\.0\.cross.* and \d+ more: it is of another model, or not complete")
+    assert_refused(
+        folder, r"lacks decoder\.layers\.0\.cross.* and \d+ more: it belongs to another model, or is incomplete"
+    )
 
 
 def test_a_model_of_another_name_is_said_so(folder):
@@ -192,21 +194,21 @@ def test_subwords_that_are_none_are_said_so(folder):
     (folder / "subwords.spm").unlink()
     assert_refused(folder, r"subwords\.spm: no such file")
     change(folder, subwords=None)
-    assert_refused(folder, r"config\.json names no subwords: it cannot read text")
+    assert_refused(folder, r"config\.json lists no subwords: it cannot read text")
     change(folder, subwords={"source": "subwords.spm"})
-    assert_refused(folder, r"config\.json: subwords names no target")
+    assert_refused(folder, r"config\.json: subwords lists no target")
 
 
 def test_subwords_of_another_model_are_said_so(folder, pairs):
     learn([pair.target for pair in pairs], SubwordsConfig(), 400).save(folder / "subwords.spm")
-    assert_refused(folder, r"subwords\.spm has 400 subwords, but the model was made for 600: it is of another model")
+    assert_refused(folder, r"subwords\.spm has 400 subwords, but the model expects 600: it belongs to another model")
 
 
 def test_a_device_that_is_not_there_is_said_so(folder, monkeypatch):
-    with pytest.raises(ValueError, match="device is 'nonsense'; it is auto, cpu or cuda"):
+    with pytest.raises(ValueError, match="device is 'nonsense'; it must be auto, cpu or cuda"):
         load(folder, "nonsense")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="device is 'cuda', but torch sees no GPU here; use --device cpu"):
+    with pytest.raises(ValueError, match="device is 'cuda', but torch finds no GPU; use --device cpu"):
         load(folder, "cuda")
     assert choose_device("auto") == torch.device("cpu")
 
@@ -214,7 +216,7 @@ def test_a_device_that_is_not_there_is_said_so(folder, monkeypatch):
 def test_a_gpu_that_is_not_there_is_said_so(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(ValueError, match="device is 'cuda:2', but torch sees 2 here"):
+    with pytest.raises(ValueError, match="device is 'cuda:2', but torch finds 2"):
         choose_device("cuda:2")
     assert choose_device("cuda:1") == torch.device("cuda:1")
     assert choose_device("auto") == torch.device("cuda")

@@ -37,7 +37,7 @@ def test_attention_is_padded_with_one_warning(verb, missing, monkeypatch):
         found = run(TEXTS, batch_tokens=12)
     packing._flash_runs.cache_clear()
     told = [str(one.message).split(":")[0] for one in said if "mkldnn" not in str(one.message)]
-    assert told == ["packed attention is padded here, which is slower"]
+    assert told == ["packed attention uses padding here, which is slower"]
     assert np.array_equal(found, expected)
 
 

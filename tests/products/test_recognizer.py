@@ -177,11 +177,11 @@ def test_evaluation_has_rates_and_a_table_of_errors(trained, tmp_path, capsys):
     assert scores["wer"]["rate"] < 15 and "WER" in found.out and "real-time factor" in found.err
     assert len((tmp_path / "e.tsv").read_text("utf-8").splitlines()) == 11
     assert main(["evaluate", run, "--device", "cpu"]) == 1
-    assert "is a speech recognizer: name recordings with their texts, --audio FILE" in capsys.readouterr().err
+    assert "is a speech recognizer: give recordings with their texts, --audio FILE" in capsys.readouterr().err
     assert main(["translate", run, table, "--device", "cpu"]) == 1
-    assert "writes the language that is spoken: use heed transcribe" in capsys.readouterr().err
+    assert "transcribes in the spoken language: use heed transcribe" in capsys.readouterr().err
     assert main(["transcribe", run, "a.wav", "b.wav", "--format", "srt"]) == 1
-    assert "--format srt is for one recording" in capsys.readouterr().err
+    assert "--format srt is for a single recording" in capsys.readouterr().err
 
 
 def test_a_damaged_description_of_features_is_refused(trained, tmp_path, capsys):
@@ -191,7 +191,7 @@ def test_a_damaged_description_of_features_is_refused(trained, tmp_path, capsys)
     config["processors"]["sound"]["features"]["mels"] = 30
     (tmp_path / "model" / "config.json").write_text(json.dumps(config), "utf-8")
     assert main(["transcribe", str(tmp_path / "model"), str(trained / "3.wav")]) == 1
-    assert "its features are not those of its model" in capsys.readouterr().err
+    assert "its features do not match the model" in capsys.readouterr().err
 
 
 def test_info_tells_of_the_features(trained, capsys):

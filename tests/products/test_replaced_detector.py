@@ -43,5 +43,7 @@ def test_a_word_is_replaced_if_one_of_its_subwords_is(head):
 def test_a_folder_is_asked_by_heed_tag_and_a_model_without_the_head_is_refused(tmp_path):
     write_package(package("electra", "joint")._replace(task="replaced-tokens"), tmp_path)
     assert isinstance(load(tmp_path, "cpu", verb="tag"), ReplacedDetector)
-    with pytest.raises(ValueError, match=r"a has no head for replaced words \(its head is 'masked'\): it cannot tag"):
+    with pytest.raises(
+        ValueError, match=r"a has no replaced-token detection head \(its head is 'masked'\): it cannot tag"
+    ):
         ReplacedDetector.open([package("electra", "masked")], ["a"])

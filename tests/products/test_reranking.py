@@ -38,7 +38,7 @@ def test_the_same_seed_gives_the_same_and_batches_do_not_matter(translator, text
 def test_terms_go_with_the_beam_and_not_with_samples(translator):
     text, glossary = "나는 책을 읽어요.", {"책": "milk"}
     assert not translator.translate(text, **MBR, glossary=glossary).missing
-    with pytest.raises(ValueError, match='candidates_from is "both", and there is a glossary'):
+    with pytest.raises(ValueError, match='candidates_from is "both", but glossary terms'):
         translator.translate(text, **MBR, candidates_from="both", glossary=glossary)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
 from heed.decoding.terms import Automaton
 from heed.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -21,6 +20,7 @@ from heed.products.translator.term_tokens import TermEncoder
 from heed.products.translator.translator import Translator
 from heed.text.glossary import Glossary
 from heed.vocabularies import marian, words
+from tests import fixed_pairs
 from tests.convert.small import ENDS, package, speaking
 
 TERMS = {"우유": "milk tea", "책": "Tobigs", "친구": "한국어"}
@@ -29,7 +29,7 @@ TERMS = {"우유": "milk tea", "책": "Tobigs", "친구": "한국어"}
 @pytest.fixture(scope="module")
 def spoken():
     """Sentences with terms, one with two of them, and one with none."""
-    found = [pair.source for pair in phrasebook.pairs("train", 400)]
+    found = [pair.source for pair in fixed_pairs.pairs("train", 400)]
     own = [next(text for text in found if Glossary({term: "x"}).matches(text)) for term in TERMS]
     none = next(text for text in found if not Glossary(TERMS).matches(text))
     return [*own, f"{own[0]} {own[1]}", none]
@@ -191,7 +191,7 @@ def test_where_a_term_stands_is_told_in_what_is_read(translator):
 
 
 def test_chance_and_a_glossary_do_not_go_together(translator):
-    with pytest.raises(ValueError, match="sample is true, and there is a glossary"):
+    with pytest.raises(ValueError, match="sample is true, but glossary"):
         translator.translate("책", glossary=TERMS, sample=True)
 
 
@@ -200,7 +200,7 @@ def test_a_term_the_model_cannot_write_is_refused():
     encoder = TermEncoder((vocabulary, vocabulary), 8, 20)
     assert {way.tokens for way in encoder.term("house", fixed=True)} == {(5,)}
     with pytest.raises(
-        ValueError, match="the term 'zebra' cannot be written with the subwords of this model, which make '<unk>'"
+        ValueError, match="the term 'zebra' cannot be encoded with the subwords of this model, which turn'<unk>'"
     ):
         encoder.term("zebra")
 
@@ -389,5 +389,5 @@ def test_a_term_is_missing_in_a_document_once_however_often_it_was_asked_for(mak
 def test_a_document_of_another_name_is_read_as_it_is_said_to_be(translator):
     done, _ = documents.translate_document(translator, "나\t책\n".encode(), "a.dat", kind="tsv", column=2)
     assert done.decode().startswith("나\t")
-    with pytest.raises(ValueError, match="format is 'pdf'; it is text, md, html, srt, vtt, tsv, docx"):
+    with pytest.raises(ValueError, match="format is 'pdf'; it must be text, md, html, srt, vtt, tsv, docx"):
         documents.translate_document(translator, b"", "a.dat", kind="pdf")

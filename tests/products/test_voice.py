@@ -71,10 +71,10 @@ def test_a_text_and_lines_are_spoken_into_files(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "say what to speak: a text, or --lines FILE"),
-        (["hello.", "--speaker", "eve"], "'eve' is none of the speakers 'ann', 'bob'"),
-        (["#"], "text 1 has nothing that the voice can speak"),
-        (["hello.", "--picture", "a.pdf"], "'a.pdf' should end in .png or .svg"),
+        ([], "nothing to speak: give a text, or --lines FILE"),
+        (["hello.", "--speaker", "eve"], "'eve' is not one of the speakers 'ann', 'bob'"),
+        (["#"], "text 1 has nothing the model can speak"),
+        (["hello.", "--picture", "a.pdf"], "'a.pdf' must end in .png or .svg"),
         (["--lines", "x", "--picture", "a.png"], "--picture is for one text: leave out --lines"),
     ],
 )

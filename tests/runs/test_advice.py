@@ -178,7 +178,7 @@ def test_a_run_that_has_cooled_down_is_extended(ended_by, time, command):
     ended = replace(log(chrf=RISING, rate=lambda at: 1e-3 * (1 - at / 200)), ended_by=ended_by, cooldown_from=1500)
     (advice,) = advise(findings(log=ended, recipe=recipe(training={"time": time, "cooldown": 0.25})))
     assert advice.name == "still improving" and advice.command == f"heed train --out runs/x --resume {command}"
-    assert "was best when the learning rate began to fall: 40.00 at step 1,100, 44.00 at step 1,500" in advice.measured
+    assert "was best when the learning rate began to decay: 40.00 at step 1,100, 44.00 at step 1,500" in advice.measured
     args = parser().parse_args(shlex.split(advice.command)[2:])
     changed = read(None, [(f"data.{name}", value) for name, value in FILES.items()] + settings(args)).training
     record = ValidationHistory(ends_at=2000, cooldown_from=1500, ended_by=ended_by, budget=time and seconds_of(time))

@@ -15,11 +15,11 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 from heed.data.batching import plan
-from heed.data.synthetic import phrasebook
 from heed.runs import models
 from heed.runs import recipe as recipes
 from heed.runs.train import run
 from heed.training.report import Report
+from tests import fixed_pairs
 from tests.contract.contract import train
 
 STEPS, ACCUMULATE, CLIP, RATE, WARMUP, BETAS, EPSILON, DECAY, SMOOTHING = (
@@ -38,7 +38,7 @@ STEPS, ACCUMULATE, CLIP, RATE, WARMUP, BETAS, EPSILON, DECAY, SMOOTHING = (
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
-    pairs = list(phrasebook.pairs("train", 40))
+    pairs = list(fixed_pairs.pairs("train", 40))
     for side, name in enumerate(("ko", "en")):
         (folder / name).write_text("".join(f"{pair[side]}\n" for pair in pairs), "utf-8")
         (folder / f"valid.{name}").write_text("".join(f"{pair[side]}\n" for pair in pairs[:4]), "utf-8")
@@ -138,7 +138,7 @@ def test_the_mean_of_the_last_checkpoints_is_the_mean_by_hand(recipe, whole, tmp
     last = replace(recipe, training=replace(recipe.training, final="average-last", average=2, ema=0.0))
     said = io.StringIO()
     run(last, tmp_path / "run", report=lambda start, steps: Report(Console(file=said, width=200), steps, start))
-    assert "The model has the weights of" in said.getvalue() and "missing" not in said.getvalue()
+    assert "Final model:" in said.getvalue() and "missing" not in said.getvalue()
     kept = [load_file(tmp_path / "run" / "checkpoints" / f"step-{i:06d}" / "model.safetensors") for i in (2, 3)]
     for name, weight in load_file(tmp_path / "run" / "model" / "model.safetensors").items():
         torch.testing.assert_close(weight, (kept[0][name] + kept[1][name]) / 2, rtol=0, atol=1e-7)

@@ -48,7 +48,7 @@ def test_what_was_chosen_is_said_and_stands_in_the_recipe(train, tmp_path):
     assert recipe["training"]["cooldown"] == 0.25 and recipe["training"]["final"] == "best-ema"
     assert recipe["task"]["r_drop"] == 1.0 and recipe["model"]["dim"] == 16, "what the user says counts"
     assert recipe["training"]["auto"] is False, "nothing is left to choose"
-    assert "The model has the weights of moving average at step" in said
+    assert "Final model: moving average at step" in said
     stated = model_folder.read_config(tmp_path / "run" / "model")["decoding"]["length_penalty"]
     assert f"The length penalty {'stays' if stated == 1.0 else 'is'} {stated:g}: on 6 validation sentences" in said
     log = read_training(tmp_path / "run", ["chrf"])
@@ -60,13 +60,13 @@ def test_a_longer_run_from_before_the_cooldown_equals_one_planned_so(train, tmp_
     assert train("long", "--set", steps(16))[0] == 0
     assert train("short", "--set", steps(8))[0] == 0
     code, said = train("short", "--set", steps(16), "--resume")
-    assert code == 0 and "The run is extended: it goes on from before its learning rate fell." in said
+    assert code == 0 and "Extending the run: it continues from before the learning rate decay." in said
     assert same(weights(tmp_path / "long"), weights(tmp_path / "short"))
 
 
 def test_time_is_added_to_a_resumed_run_alone(train, tmp_path):
     code, said = train("run", "--time", "+1h")
-    assert code == 1 and "training.time is '+1h', which adds to a run that is resumed: leave out the +, or add" in said
+    assert code == 1 and "training.time is '+1h', which extends a resumed run: remove the +, or add" in said
     assert not (tmp_path / "run").exists()
 
 

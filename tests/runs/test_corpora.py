@@ -41,17 +41,17 @@ def test_a_resumed_run_may_rename_a_corpus_and_change_nothing_else(tmp_path):
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({"data": {"corpora": {"tsv": "a"}}}, r"data\.corpora: there may be several, .*: write \[\[data\.corpora\]\]"),
+        ({"data": {"corpora": {"tsv": "a"}}}, r"data\.corpora: this section may be repeated, .*: write \[\[data\.corpora\]\]"),
         ({"data": {"corpora": [{"tsv": "a", "wieght": 1}]}}, r"data\.corpora\[0\]\.wieght: no such setting; did you mean"),
-        ({"data": {"corpora": [{}]}}, r"data\.corpora: each corpus names its files"),
+        ({"data": {"corpora": [{}]}}, r"data\.corpora: each corpus needs files"),
         ({"data": {"corpora": [{"tsv": "a", "weight": 0}]}}, r"the weight of a is 0\.0; it must be a number above 0"),
         ({"data": {"corpora": [{"tsv": "a", "tag": "a b"}]}}, r"the tag of a is 'a b'; it must be one word, such as <bt>"),
-        ({"data": {"corpora": [{"tsv": "a"}], "tsv": "b"}}, r"data: name the files to train on .*; not both"),
-        ({"data": {"corpora": [{"tsv": "a", "tag": "<bt>"}]}}, r"nothing to validate on, since text with a tag is not held"),
+        ({"data": {"corpora": [{"tsv": "a"}], "tsv": "b"}}, r"data: give the training files .*; not both"),
+        ({"data": {"corpora": [{"tsv": "a", "tag": "<bt>"}]}}, r"nothing to validate on, since tagged text is not held"),
         ({"data": {"corpora": [{"tsv": "a"}, {"tsv": "b", "tag": "<bt>"}]}, "subwords": {"kind": "words"}},
-         r"data\.corpora: <bt> needs a vocabulary of heed's own subwords, and this is of words"),
+         r"data\.corpora: <bt> needs Heed's own subword vocabulary, and this one is words"),
         ({"data": {"corpora": [{"source": "a"}, {"source": "b", "tag": "<x>"}]}, "task": {"name": "denoising"},
-          "model": {"name": "bart"}}, r"data\.corpora: denoising has no tags and one language, so <x> means nothing"),
+          "model": {"name": "bart"}}, r"data\.corpora: denoising has no tags and a single language, so <x> has no effect"),
         ({"data": {"corpora": [{"source": "a", "weight": 2}]}, "task": {"name": "language"}, "model": {"name": "gpt2"}},
          r"a has the weight 2, but a language model reads its text once"),
         ({"data": {"corpora": [{"source": "a", "target": "b"}]}, "task": {"name": "denoising"}, "model": {"name": "bart"}},
@@ -80,8 +80,8 @@ def test_corpora_are_counted_one_by_one(tmp_path, monkeypatch):
     asked = recipe(*parts)
     prepared = prepare(asked)
     assert asked.task.corpus_summaries(asked, prepared) == [
-        "one.en + one.de: 36 of 40 pairs, weight 1; 4 set aside; left out: none.",
-        "back: 24 of 28 pairs, weight 0.5, tag <bt>; left out: 4 for a duplicate pair.",
+        "one.en + one.de: 36 of 40 pairs, weight 1; 4 set aside; filtered out: none.",
+        "back: 24 of 28 pairs, weight 0.5, tag <bt>; filtered out: 4 for a duplicate pair.",
     ]
     again = prepare(recipe(parts[0], {**parts[1], "tag": "<other>"}))
     assert again.key != prepared.key
@@ -107,5 +107,7 @@ def test_the_same_files_of_other_languages_are_prepared_anew(tmp_path, monkeypat
         return made.key
 
     assert prefixes("de", "fr") != prefixes("fr", "de")
-    with pytest.raises(ValueError, match=r"data\.corpora: '>>it<<' is no tag of the vocabulary; it has >>de<<, >>fr<<"):
+    with pytest.raises(
+        ValueError, match=r"data\.corpora: '>>it<<' is not a tag of the vocabulary; it has >>de<<, >>fr<<"
+    ):
         prefixes("it", "fr")

@@ -119,7 +119,7 @@ def test_on_a_cpu_it_says_what_a_gpu_would_get():
     facts = Facts(29_000, 3_800_000, gpu=False, seconds=3600.0, speed=lambda wanted: 2000.0)
     told, example = summary(facts, choose(facts, NOTHING))[-3:-1]
     assert told == (
-        "  On a GPU, while validation improves, it would be size: dim 512, heads 8, hidden 1024; "
+        "  On a GPU, training while validation improves, it would be size: dim 512, heads 8, hidden 1024; "
         "regularization: dropout 0.3, r_drop 5.0, sampling 0.1; vocabulary: size 8000."
     )
     assert example.strip() == GPU_EXAMPLE

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from heed.config import assignment
-from heed.data.synthetic import phrasebook
 from heed.evaluation.translation import metrics
 from heed.loading import load, write_package
 from heed.models.transformer import PRESETS, Transformer
@@ -18,6 +17,7 @@ from heed.runs import distill
 from heed.runs import recipe as recipes
 from heed.runs.teacher import check_vocab_size
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests import fixed_pairs
 from tests.helpers import translation_package
 from tests.products.conftest import drawn
 
@@ -41,7 +41,7 @@ def small_blocks(monkeypatch):
 
 @pytest.fixture(scope="module")
 def pairs():
-    return list(phrasebook.pairs("train", LINES))
+    return list(fixed_pairs.pairs("train", LINES))
 
 
 def model_folder(folder: Path, vocabulary, seed: int) -> Path:
@@ -53,7 +53,7 @@ def model_folder(folder: Path, vocabulary, seed: int) -> Path:
 
 @pytest.fixture(scope="module")
 def vocabulary(pairs):
-    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 700)
+    return learn([text for pair in pairs for text in (pair.source, pair.target)], SubwordsConfig(), 600)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def files(tmp_path_factory, pairs):
     folder = tmp_path_factory.mktemp("files")
     for name, texts in zip(DATA, zip(*[(p.source, p.target) for p in pairs], strict=True), strict=True):
         (folder / name).write_text("".join(f"{text}\n" for text in texts), "utf-8")
-    for name, texts in zip(DATA, zip(*[pair[:2] for pair in phrasebook.pairs("valid", 4)], strict=True), strict=True):
+    for name, texts in zip(DATA, zip(*[pair[:2] for pair in fixed_pairs.pairs("valid", 4)], strict=True), strict=True):
         (folder / f"valid.{name}").write_text("".join(f"{text}\n" for text in texts), "utf-8")
     (folder / "tsv").write_text("".join(f"{p.target}\t{p.source}\n" for p in pairs), "utf-8")
     return folder
@@ -207,7 +207,7 @@ def test_a_teacher_that_has_changed_does_not_go_on(plan, teachers, vocabulary, t
     shutil.rmtree(tmp_path / "teacher")
     model_folder(tmp_path / "teacher", vocabulary, 17)
     if refused:
-        with pytest.raises(ValueError, match="the teacher's weights are others than when this was begun"):
+        with pytest.raises(ValueError, match="the teacher's weights have changed since this was started"):
             distill.make(plan(name), tmp_path / "part")
     else:  # nothing had been said yet
         distill.make(plan(name), tmp_path / "part")
@@ -361,28 +361,28 @@ def test_a_plan_is_read_back_as_it_was_written(plan, tmp_path):
     [
         (["distill.beams=3"], "distill.beams: no such setting; did you mean beam?"),
         (["training.step=3"], "training.step: no such setting; did you mean steps?"),
-        (["distill.teacher=[]"], "distill.teacher: name the model to learn from"),
+        (["distill.teacher=[]"], "distill.teacher: set the teacher model:"),
         (["distill.beam=0"], "distill.beam is 0; it must be at least 1"),
         (["distill.nbest=0"], "distill.nbest is 0; it must be at least 1"),
-        (["distill.nbest=4", "distill.beam=2"], "distill.nbest is 4, but distill.beam is 2: a beam gives no more"),
+        (["distill.nbest=4", "distill.beam=2"], "distill.nbest is 4, but distill.beam is 2: a beam cannot return more"),
         (["distill.soft=2.5"], "distill.soft is 2.5; it must be from 0 to 1"),
         (["distill.soft=0.5", "distill.vocabulary=own"], "distill.soft is 0.5, which needs the teacher's vocabulary"),
-        (["distill.soft=0.5", "task.teacher='a'"], "task.teacher is 'a', which heed distill sets: use distill.soft"),
-        (["distill.soft=0.5", "model.folder='a'"], "distill.soft is 0.5 and model.folder a: such a student has its own"),
-        (["distill.soft=0.5", "task.r_drop=5.0"], "distill.soft is 0.5 and task.r_drop is 5.0: a student has one or"),
-        (["task.teacher=['a', 'b']", "task.r_drop=1.0"], "task.teacher is 'a, b' and task.r_drop is 1.0: a"),
-        (["task.distillation=1.5"], "task.distillation is 1.5; it must be above 0 and no more than 1"),
+        (["distill.soft=0.5", "task.teacher='a'"], "task.teacher is 'a', which heed distill sets itself: use distill.soft"),
+        (["distill.soft=0.5", "model.folder='a'"], "distill.soft is 0.5 and model.folder a: a student that starts from a model has its own"),
+        (["distill.soft=0.5", "task.r_drop=5.0"], "distill.soft is 0.5 and task.r_drop is 5.0: use only one of"),
+        (["task.teacher=['a', 'b']", "task.r_drop=1.0"], "task.teacher is 'a, b' and task.r_drop is 1.0: use"),
+        (["task.distillation=1.5"], "task.distillation is 1.5; it must be above 0 and at most 1"),
         (["distill.take=0"], "distill.take is 0; it must be at least 1"),
-        (["distill.nbest=4", "distill.take=5"], "distill.take is 5, but distill.nbest is 4: no more can be taken"),
-        (["distill.nbest=4"], "distill.nbest is 4, which needs references: name them as data.target"),
-        (["distill.mix=true"], "distill.mix is True, which needs references: name them as data.target"),
+        (["distill.nbest=4", "distill.take=5"], "distill.take is 5, but distill.nbest is 4: it cannot exceed that"),
+        (["distill.nbest=4"], "distill.nbest is 4, which needs references: set data.target"),
+        (["distill.mix=true"], "distill.mix is True, which needs references: set data.target"),
         (["distill.nearest=ter"], "distill.nearest: 'ter' is none of 'chrf', 'bleu'"),
-        (["task.name=classification"], "task.name is 'classification'; a student learns from its teacher by 'translation'"),
+        (["task.name=classification"], "task.name is 'classification'; distillation needs 'translation'"),
         (["data.corpora=[{source=['a.en'], target=['a.de']}, {source=['b.en'], target=['b.fr']}]", "data.source=[]", "data.valid_source=[]",
-          "data.valid_target=[]"], "data.corpora: a student learns one direction, and these are en to de, en to fr: name those"),
-        (["data.phrasebook=5", "data.source=[]"], "data.phrasebook: a teacher translates files; heed phrasebook --out"),
-        (["model.name=marian"], "model.name is 'marian', which goes with other subwords than the teacher's: set distill."),
-        (["subwords.source_model=a.spm"], "subwords.source_model is 'a.spm', which goes with other subwords than the"),
+          "data.valid_target=[]"], "data.corpora: a student learns one direction, and these are en to de, en to fr: give the corpora"),
+        (["data.phrasebook=5", "data.source=[]"], "data.phrasebook: the teacher needs files; heed phrasebook --out"),
+        (["model.name=marian"], "model.name is 'marian', which needs a vocabulary other than the teacher's: set distill."),
+        (["subwords.source_model=a.spm"], "subwords.source_model is 'a.spm', which needs a vocabulary other than the"),
         (["filters.max_length=1"], "filters.max_length is 1; it must be at least 2"),
     ],
 )  # fmt: skip
@@ -409,8 +409,8 @@ def test_whatever_is_wrong_with_the_files_is_said_before_anything_is_written(pla
     (tmp_path / "short").write_text("하나\n둘\n", "utf-8")
     words = {
         "source": (["data.source=['nowhere']"], "nowhere: no such file"),
-        "valid_target": ([f"data.valid_target=['{tmp_path}/short']"], "short has 2 lines and .* has 4: line i of one"),
-        "target": ([f"data.target=['{tmp_path}/short']"], "short has 2 lines and .* has 20: line i of one"),
+        "valid_target": ([f"data.valid_target=['{tmp_path}/short']"], "short has 2 lines and .* has 4: each line"),
+        "target": ([f"data.target=['{tmp_path}/short']"], "short has 2 lines and .* has 20: each line"),
     }
     settings, says = words[change]
     with pytest.raises(ValueError, match=says):
@@ -425,9 +425,7 @@ def test_a_student_with_other_room_than_its_teacher_is_refused():
         return own
 
     check_vocab_size(model(20), "runs/a", model(20))
-    with pytest.raises(
-        ValueError, match=r"task\.teacher is runs/a, which has room for 20 subwords, and the model for 24"
-    ):
+    with pytest.raises(ValueError, match=r"task\.teacher is runs/a, which has 20 subword embeddings, and the model 24"):
         check_vocab_size(model(20), "runs/a", model(24))
 
 
@@ -446,7 +444,7 @@ def test_what_training_leaves_out_is_not_translated(plan, tmp_path, pairs, files
     chosen = plan("filters.same=true", source=str(tmp_path / "source"), target=str(tmp_path / "target"))
     path = distill.make(chosen, tmp_path / "run", say=told.append)
     assert lines(tmp_path / "run" / "distilled" / "source.txt") == [pair.source for pair in pairs]
-    assert told[0].startswith("20 texts to translate, of 24; left out: 1 for ") and told[0].count(" 1 for ") == 4
+    assert told[0].startswith("20 texts to translate, of 24; filtered out: 1 for ") and told[0].count(" 1 for ") == 4
     read = dataclasses.replace(chosen.recipe, data=chosen.data)
     kept = read.task.prepare(read, None, lambda what, done: None).train.report
     assert kept.kept == 20, "as training does"

@@ -81,7 +81,7 @@ def test_what_the_accelerated_step_lacks_is_told(monkeypatch, lacks, says):
     found = plan_for(CUDA, precision="bfloat16")
     assert not found.accelerated and found.grouping is plan
     (told,) = found.notes(CUDA.device)
-    assert told.startswith(f"This run uses the plain training step, which is slower: {says}")
+    assert told.startswith(f"This run uses the standard training step, which is slower: {says}")
     assert plan_for(CUDA, precision="float32").notes(CUDA.device) == []
 
 
@@ -89,7 +89,7 @@ def test_long_texts_whose_attention_is_dropped_go_the_plain_way():
     drops = model(attention_dropout=0.1, max_length=300)
     assert plan_for(CUDA, drops, most=128, precision="bfloat16").accelerated
     found = plan_for(CUDA, drops, most=129, precision="bfloat16")
-    assert not found.accelerated and "but there are some of 129" in found.notes(CUDA.device)[0]
+    assert not found.accelerated and "but some have 129" in found.notes(CUDA.device)[0]
     assert plan_for(CUDA, model(max_length=300), most=300, precision="bfloat16").accelerated
 
 
@@ -128,9 +128,7 @@ def test_end_to_end_can_be_asked_for_anywhere():
 
 
 def test_what_cannot_go_end_to_end_says_so():
-    with pytest.raises(
-        ValueError, match=r"training\.packed is true, but this task or this model cannot be trained on packed"
-    ):
+    with pytest.raises(ValueError, match=r"training\.packed is true, but this task or model does not support packed"):
         plan_for(objective=LABEL_LOSS, task=CLASSIFICATION, packed=True)
     found = plan_for(CUDA, objective=LABEL_LOSS, task=CLASSIFICATION, precision="bfloat16")
     assert found.grouping is plan and found.collate == CollateTexts()

@@ -29,7 +29,7 @@ def test_results_of_other_weights_are_none(run):
 def test_other_results_are_refused(run, before, after):
     path = run / final_validation.FILE
     path.write_text(path.read_text("utf-8").replace(before, after, 1), "utf-8")
-    with pytest.raises(ValueError, match=r"validation.json is damaged: remove it, and heed report translates"):
+    with pytest.raises(ValueError, match=r"validation\.json is damaged: remove it, and heed report will translate"):
         final_validation.read(run)
 
 

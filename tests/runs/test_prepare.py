@@ -192,7 +192,7 @@ def test_what_is_damaged_in_the_cache_is_prepared_again_and_that_is_told(files, 
         damage(path)
         again, (sentence,) = told(asked)
         assert again.key == key
-        assert sentence.startswith(f"{path.parent} is damaged (") and sentence.endswith("): it is prepared again.")
+        assert sentence.startswith(f"{path.parent} is damaged (") and sentence.endswith("): preparing it again.")
         assert {path: path.read_bytes() for path in cache.rglob("*") if path.is_file()} == expected, name
 
 
@@ -203,7 +203,7 @@ def test_a_corpus_of_an_earlier_version_is_opened_if_it_fits_together(files, cac
     (folder / "sums.json").unlink()
     again, (sentence,) = told(asked)
     assert texts(again) == first
-    assert sentence == f"{folder} has no checksums, so it cannot be verified: remove it, and it is prepared again."
+    assert sentence == f"{folder} has no checksums, so it cannot be verified: remove it to prepare it again."
     for name, damage in (("target.offsets", zeroed), ("source.ids", cut), ("target.text.offsets", cut)):
         (folder / "sums.json").unlink(missing_ok=True)
         damage(folder / name)
@@ -301,7 +301,7 @@ def test_who_waits_is_told(files):
 def test_a_missing_file_is_named(files, tmp_path):
     with pytest.raises(ValueError, match=r"nowhere\.en: no such file"):
         prepare(recipe([str(tmp_path / "nowhere.en"), files[1]]))
-    with pytest.raises(ValueError, match=r"data\.target is missing: translation is learned from pairs"):
+    with pytest.raises(ValueError, match=r"data\.target is missing: translation needs pairs"):
         prepare(recipe(files, data__target=[]))
 
 

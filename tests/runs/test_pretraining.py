@@ -9,9 +9,9 @@ from safetensors.torch import load_file
 
 import heed
 from heed.cli.main import main
-from heed.data.synthetic import phrasebook
 from heed.loading import open_package
 from heed.runs.recipe import parse
+from tests import fixed_pairs
 from tests.contract.contract import SMALL, TRAINING, check_same, resume, train
 
 BODY = ("tokens.", "positions.", "segments.", "norm.", "stack.", "widen.")
@@ -20,7 +20,7 @@ BODY = ("tokens.", "positions.", "segments.", "norm.", "stack.", "widen.")
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """A text in documents of four lines, and a table of texts with labels."""
-    folder, lines = tmp_path_factory.mktemp("files"), [pair.target for pair in phrasebook.pairs("train", 120)]
+    folder, lines = tmp_path_factory.mktemp("files"), [pair.target for pair in fixed_pairs.pairs("train", 120)]
     text = [line for i, own in enumerate(lines) for line in ([own] if i % 4 else ["", own])]
     (folder / "text.txt").write_text("\n".join(text) + "\n")
     rows = [f"{line}\t{int(line.endswith('?'))}" for line in lines[:40]]
@@ -139,10 +139,10 @@ def test_fill_reads_arguments_and_lines_and_writes_json(runs, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["I read."], "text 1 has no [MASK]: put it where a word is to be filled in"),
+        (["I read."], "text 1 has no [MASK]: put it where a word should be filled in"),
         (["[MASK]", "I " * 80 + "[MASK]"], "text 2 has 81 subwords, and the model has positions for 62: shorten it"),
         (["[MASK]", "--top", "0"], "top is 0; it must be at least 1, and at most the vocabulary, 300"),
-        (["[MASK]", "--input", "x"], "there are texts and --input: give one of the two"),
+        (["[MASK]", "--input", "x"], "give either texts or --input, not both"),
     ],
 )
 def test_texts_that_cannot_be_filled_are_refused(runs, words, says, capsys):
@@ -167,7 +167,7 @@ def test_evaluate_says_what_was_hidden_and_repeats_the_validation(files, runs, t
         )
         assert "15% hidden, tokens: " in shown and "rows of 32; seed 0" in shown
     assert main(["evaluate", str(runs / "bert")]) == 1
-    assert "is a masked language model: name a text to measure it on with --text FILE" in capsys.readouterr().err
+    assert "is a masked language model: give a text to evaluate it on with --text FILE" in capsys.readouterr().err
     assert main(["evaluate", str(runs / "bert"), "--text", "x", "--stride", "3"]) == 1
     assert "--stride is for models that continue a text: leave it out" in capsys.readouterr().err
 
@@ -188,7 +188,7 @@ def test_an_electra_is_written_as_two_folders_of_transformers(runs, tmp_path, ca
     assert capsys.readouterr().out == alone
     assert main(["fill", str(tmp_path / "out"), "I [MASK] it."]) == 1
     assert (
-        "has no head for words (its head is 'replaced'): it cannot fill masks; heed train --from"
+        "has no language-modelling head (its head is 'replaced'): it cannot fill masks; heed train --from"
         in capsys.readouterr().err
     )
 
@@ -200,7 +200,7 @@ def test_an_electra_is_written_as_two_folders_of_transformers(runs, tmp_path, ca
         ({"training": {"metric": "pairs"}}, "training.metric is 'pairs', but task.pair is 'none': set one of the two"),
         (
             {"data": {"target": ["x"]}},
-            "data.target is given, but masked is learned from text alone: name it as data.source",
+            "data.target is set, but masked needs only plain text: set data.source",
         ),
         ({"filters": {"max_length": 10}}, "filters: masked has no such section; there are data, subwords"),
     ],

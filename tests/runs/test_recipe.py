@@ -81,7 +81,7 @@ def test_what_is_written_down_is_the_same_recipe(recipe, tmp_path):
         ("training.step=5", "training.step: no such setting; did you mean steps?"),
         ("trainign.steps=5", "trainign: no such setting; did you mean training?"),
         ("training.zzzz=5", "training.zzzz: no such setting; there are auto, steps, time,"),
-        ("training.steps=many", "training.steps: 'many' is not a whole number"),
+        ("training.steps=many", "training.steps: 'many' is not an integer"),
         ("training.rate=fast", "training.rate: 'fast' is not a number"),
         ("training.compile=1", "training.compile: 1 is not true or false"),
         ("training.schedule=line", "training.schedule: 'line' is none of 'noam', 'inverse-root', 'cosine', 'constant'"),
@@ -89,13 +89,13 @@ def test_what_is_written_down_is_the_same_recipe(recipe, tmp_path):
         ("model.norm=none of it", "model.norm: 'none of it' is none of 'post', 'pre'"),
         ("model=tiny", "model: 'tiny' is a value; this is a section, [model]"),
         ("data.source=[1]", "data.source[0]: 1 is not text in quotes"),
-        ("data.columns=[1]", "data.columns is [1]; it must be two columns or more: numbers, counted from 1, or names"),
-        ("data.columns=[0, 1]", "data.columns is [0, 1]; it must be two columns or more: numbers, counted from 1, or names"),
-        ("data.phrasebook=100", "data: name the files to train on (source and target, or tsv), or set data.phrasebook; not both"),
+        ("data.columns=[1]", "data.columns is [1]; it must be at least two columns, by number (counted from 1) or by name"),
+        ("data.columns=[0, 1]", "data.columns is [0, 1]; it must be at least two columns, by number (counted from 1) or by name"),
+        ("data.phrasebook=100", "data: give the training files (source and target, or tsv), or set data.phrasebook; not both"),
         ("subwords.sampling=5", "subwords.sampling is 5.0; it must be 0 (off) or a number below 1"),
         ("subwords.coverage=2", "subwords.coverage is 2.0; it must be above 0 and at most 1"),
-        ("data.holdout=-1", "data.holdout is -1; it must be at least 1 where no validation files are named"),
-        ("data.holdout=0", "data.holdout is 0; it must be at least 1 where no validation files are named"),
+        ("data.holdout=-1", "data.holdout is -1; it must be at least 1 without validation files"),
+        ("data.holdout=0", "data.holdout is 0; it must be at least 1 without validation files"),
         ("training.steps=0", "training.steps is 0; it must be at least 1"),
         ("decoding.beam=0", "beam is 0 and nbest is 1; both must be at least 1"),
     ],
@@ -112,7 +112,7 @@ def test_what_is_wrong_is_said(change, says, tmp_path):
 
 
 def test_a_recipe_without_data_is_refused():
-    with pytest.raises(ValueError, match="data: name the files to train on"):
+    with pytest.raises(ValueError, match="data: give the training files"):
         read(None, [])
 
 
@@ -181,7 +181,7 @@ def test_every_setting_of_a_model_can_be_set_but_what_the_data_decide(name):
         model = {"name": name, field.name: getattr(kind(**{own: 9}), field.name)}
         if field.name in data_fields(kind):
             model[field.name] = 9
-            with pytest.raises(ValueError, match=rf"^model\.{field.name}: the data decide it; leave it out$"):
+            with pytest.raises(ValueError, match=rf"^model\.{field.name}: it is determined by the data; leave it out$"):
                 parse({**values, "model": model})
         else:
             assert parse({**values, "model": model}).model.setting(field.name) == model[field.name]
@@ -197,7 +197,7 @@ def test_none_leaves_a_setting_out_unless_it_is_a_choice():
 
 def test_the_size_of_the_vocabulary_is_no_setting():
     assert data_fields(TransformerConfig) == {"vocab_size", "source_vocab_size"}
-    with pytest.raises(ValueError, match=r"^model\.vocab_size: the data decide it; leave it out$"):
+    with pytest.raises(ValueError, match=r"^model\.vocab_size: it is determined by the data; leave it out$"):
         read(None, [*DATA, ("model.vocab_size", 8000)])
 
 
@@ -249,5 +249,5 @@ def test_a_setting_of_another_task_or_model_is_refused(settings, says):
 def test_a_recipe_may_begin_with_the_mark_of_an_editor(tmp_path):
     (tmp_path / "a.toml").write_text("[data]\nphrasebook = 300\n", "utf-8-sig")
     assert read(tmp_path / "a.toml", []).data.phrasebook == 300
-    with pytest.raises(ValueError, match="is a folder: name a TOML file"):
+    with pytest.raises(ValueError, match="is a folder: give a TOML file"):
         read(tmp_path, [])

@@ -76,7 +76,7 @@ def test_the_page_says_what_was_measured(made):
         f"BLEU {bleu.value:.1f} ± 1.2", bleu.signature.split("|")[0], "Scores on the test set", "60 sentences, beam 5",
         "40 of 1,000 outputs (4.0%)", "heed translate runs/x --no-repeat 4", "21–30", "101+", "86%", "7,000",
         "55 of 60", "the references keep 58", "Every sentence", "Something could not be read.",
-        "Better", f"{made.against.comparison.chrf.difference:+.1f}", "Settings that are not the defaults", "1 minute",
+        "Better", f"{made.against.comparison.chrf.difference:+.1f}", "Non-default settings", "1 minute",
     ]  # fmt: skip
     assert [part for part in said if part not in text.replace("60 seconds", "1 minute")] == []
 
@@ -97,7 +97,7 @@ def test_a_run_of_another_task_has_the_parts_that_apply():
         findings(), recipe=language, log=log, sets=[], analysis=None, text=None, filters=None, final={"loss": 2.5}
     )
     text = Tags(page(bare)).text
-    assert "loss 2.500" in text and "How it learned" in text and "What it was made of" in text
+    assert "loss 2.500" in text and "Training curves" in text and "How it was made" in text
     assert "Where it goes wrong" not in text and "Every sentence" not in text
     assert "<script" not in page(bare)
 
@@ -110,8 +110,8 @@ def test_sources_without_numbers_are_said_to_have_none():
 
 def test_where_to_begin_is_said_of_several_pieces_of_advice():
     rising = replace(findings(), log=log(chrf=RISING))
-    assert "Still improving" in page(rising) and "Begin with the first" not in page(rising)
-    assert "Begin with the first" in page(replace(rising, analysis=replace(rising.analysis, loops=40)))
+    assert "Still improving" in page(rising) and "Start with the first" not in page(rising)
+    assert "Start with the first" in page(replace(rising, analysis=replace(rising.analysis, loops=40)))
 
 
 def test_a_run_without_steps_has_a_page():

@@ -10,7 +10,6 @@ from heed.data import shortlist
 from heed.data.filters import FiltersConfig
 from heed.data.readers import Line
 from heed.data.shortlist import Shortlist, TranslationTable
-from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
 from heed.decoding.limits import allow_only, apply_rules
 from heed.models.transformer import Transformer, TransformerConfig
@@ -23,6 +22,7 @@ from heed.tasks.base import Prepared
 from heed.tasks.denoising import RestorationValidation
 from heed.tasks.translation import TranslationValidation
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests import fixed_pairs
 from tests.helpers import translation_package
 
 PHRASEBOOK = {"data": {"phrasebook": 300}}
@@ -30,7 +30,7 @@ PHRASEBOOK = {"data": {"phrasebook": 300}}
 
 @pytest.fixture(scope="module")
 def lines():
-    return [Line(pair.source, pair.target, str(i)) for i, pair in enumerate(phrasebook.pairs("train", 300))]
+    return [Line(pair.source, pair.target, str(i)) for i, pair in enumerate(fixed_pairs.pairs("train", 300))]
 
 
 @pytest.fixture(scope="module")

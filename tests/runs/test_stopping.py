@@ -6,13 +6,13 @@ import signal
 
 import pytest
 
-from heed.data.synthetic import phrasebook
 from heed.runs import stopping
 from heed.runs.recipe import parse
 from heed.runs.run import Run
 from heed.runs.stopping import GivenUp, Stopping
 from heed.runs.train import run as train
 from heed.tasks.translation import TranslationValidation
+from tests import fixed_pairs
 
 
 class Silent:
@@ -45,7 +45,7 @@ class Silent:
 def files(tmp_path_factory):
     """A corpus of 200 pairs, of which 8 are held out."""
     folder = tmp_path_factory.mktemp("corpus")
-    pairs = list(phrasebook.pairs("train", 200))
+    pairs = list(fixed_pairs.pairs("train", 200))
     for name, texts in (("source", [one.source for one in pairs]), ("target", [one.target for one in pairs])):
         (folder / name).write_text("".join(f"{text}\n" for text in texts), "utf-8")
     return folder
@@ -100,7 +100,7 @@ def test_a_validation_is_given_up_and_a_resumed_run_ends_with_the_same_bits(
     outcome = train(recipe, tmp_path / "broken", report=lambda *_: told)
     assert (outcome.how, outcome.step, len(calls)) == ("interrupted", step, validation)
     if step == 2:
-        assert "The validation of step 2 is given up: a resumed run does it first." in told.said
+        assert "The validation at step 2 was interrupted: a resumed run does it first." in told.said
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     assert Stopping.handle not in [getattr(own, "__func__", own) for own in handlers], "those of before are back"
     assert train(recipe, tmp_path / "broken", resume=True, report=lambda *_: told).how == "finished"

@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from heed.data.readers import Line
-from heed.data.synthetic import phrasebook
 from heed.decoding.config import DecodingConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.products.classifier import Classifier
@@ -16,6 +15,7 @@ from heed.tasks.text_understanding import UnderstandingValidation
 from heed.tasks.translation import TranslationValidation
 from heed.tasks.validation import sample_rows, short_enough
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
+from tests import fixed_pairs
 from tests.convert.small import classifier, pairs
 
 SEARCH = DecodingConfig(beam=1, max_length=6)
@@ -23,7 +23,7 @@ SEARCH = DecodingConfig(beam=1, max_length=6)
 
 @pytest.fixture(scope="module")
 def lines():
-    pairs = list(phrasebook.pairs("train", 30))
+    pairs = list(fixed_pairs.pairs("train", 30))
     long = [Line(" ".join(p.source for p in pairs[:3]), " ".join(p.target for p in pairs[:3]), "long")]
     return [*long, *(Line(pair.source, pair.target, str(i)) for i, pair in enumerate(pairs))]
 

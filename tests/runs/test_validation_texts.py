@@ -4,9 +4,9 @@ import pytest
 
 from heed.data.prepare import TextFiles
 from heed.data.readers import Line
-from heed.data.synthetic import phrasebook
 from heed.runs.recipe import parse
 from heed.tasks.validation import within_limits
+from tests import fixed_pairs
 
 LONG = "나는 학생이다 . " * 100
 
@@ -15,7 +15,7 @@ LONG = "나는 학생이다 . " * 100
 def files(tmp_path, monkeypatch):
     """Writes a corpus of 60 pairs and these to validate on; returns the [data] section."""
     monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
-    pairs = [(one.source, one.target) for one in phrasebook.pairs("train", 60)]
+    pairs = [(one.source, one.target) for one in fixed_pairs.pairs("train", 60)]
 
     def write(valid: list[tuple[str, str]]) -> dict:
         texts = {"source": pairs, "target": pairs, "valid_source": valid, "valid_target": valid}
@@ -35,7 +35,7 @@ def notes(data: dict, **sections) -> tuple:
 
 
 def test_a_long_line_and_an_empty_one_are_not_validated_on_and_that_is_told(files):
-    good = [(one.source, one.target) for one in phrasebook.pairs("valid", 3)]
+    good = [(one.source, one.target) for one in fixed_pairs.pairs("valid", 3)]
     prepared, told = notes(files([*good, (LONG, "I am ."), ("", "nothing")]), filters={"max_length": 50})
     assert [line[:2] for line in prepared.valid] == good
     assert (
@@ -45,7 +45,7 @@ def test_a_long_line_and_an_empty_one_are_not_validated_on_and_that_is_told(file
 
 
 def test_nothing_but_long_lines_is_refused(files):
-    with pytest.raises(ValueError, match=r"not one validation pair can be used \(2 for a side longer than filters\."):
+    with pytest.raises(ValueError, match=r"no validation pair can be used \(2 for a side longer than filters\."):
         notes(files([(LONG, "I am ."), ("나는 간다 .", "I " * 60)]), filters={"max_length": 50})
 
 
@@ -61,7 +61,7 @@ def test_a_corpus_of_several_keeps_a_pair_to_validate_on():
     lines = [Line("abc", "abc", "", 0), Line("abcde", "a", "", 1), Line("abcdef", "a", "", 1)]
     kept, left_out = within_limits(lines, (Letters(), Letters()), filters, [[], []])
     assert (kept, dict(left_out)) == (lines[:2], {"length": 1})
-    with pytest.raises(ValueError, match=r"not one validation pair of corpus 2 can be used"):
+    with pytest.raises(ValueError, match=r"no validation pair of corpus 2 can be used"):
         within_limits(lines, (Letters(), Letters()), filters, [[], [7]])  # its tag counts, as it does in training
 
 
@@ -85,14 +85,14 @@ def test_a_table_of_a_header_alone_is_not_replaced_by_held_out_pairs(tmp_path):
 
 
 def test_validation_texts_that_are_trained_on_are_taken_out_or_mentioned(files):
-    new = [(one.source, one.target) for one in phrasebook.pairs("valid", 2)]
+    new = [(one.source, one.target) for one in fixed_pairs.pairs("valid", 2)]
     data = files([files.pairs[3], *new])
     prepared, told = notes(data)
     assert files.pairs[3] not in [line[:2] for line in prepared.valid[1:]]
-    assert prepared.train.report.taken["overlap"] >= 1 and not any("trained on too" in one for one in told)
-    assert any("are not trained on, since a text of theirs is in the validation set too" in one for one in told)
+    assert prepared.train.report.taken["overlap"] >= 1 and not any("also in the training data" in one for one in told)
+    assert any("are excluded from training because one side is also in the validation set" in one for one in told)
     told = notes(data, filters={"overlap": False})[1]
-    assert any(one.startswith("1 of 3 validation texts are trained on too") for one in told)
+    assert any(one.startswith("1 of 3 validation texts are also in the training data") for one in told)
 
 
 def test_a_language_model_is_told_of_lines_that_it_trains_on(tmp_path, monkeypatch):
@@ -106,7 +106,7 @@ def test_a_language_model_is_told_of_lines_that_it_trains_on(tmp_path, monkeypat
     )
     prepared = recipe.task.prepare(recipe, None, lambda what, done: None)
     (told,) = recipe.task.trained_too(prepared)
-    assert told.startswith("1 of 2 validation texts are trained on too, apart from case")
+    assert told.startswith("1 of 2 validation texts are also in the training data, ignoring case")
 
 
 def test_a_corpus_of_empty_lines_is_told_in_words(files):

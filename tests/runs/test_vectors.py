@@ -161,18 +161,18 @@ def test_a_model_without_a_matrix_of_words_takes_no_vectors(files, capsys):
     settings |= {"model.name": "transformer-xl", "model.layers": 1, "vectors.text": files / "en.vec"}
     sets = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     assert main(["train", f"--source={files / 'train.en'}", f"--out={files / 'lm'}", *sets]) == 1
-    says = "vectors.text is given, but the model has no single matrix of word vectors: leave it out"
+    says = "vectors.text is set, but the model has no single embedding matrix: leave it out"
     assert says in " ".join(capsys.readouterr().err.split())
 
 
 WRONG = [
-    ({"model__dim": 16}, "vectors.source: {}/en.vec has 8 numbers a word, but the model's embeddings have 16: set model.dim to 8"),
-    ({"subwords__kind": "bpe"}, "but subwords.kind is 'bpe', and pieces of words have no word vectors: set subwords.kind to \"words\""),
-    ({"vectors__source": "{}/other.vec"}, "not one of the 16 words of the vocabulary (the, a, Dog, …) is in {}/other.vec: is it of another"),
-    ({"vectors__source": "{}/broken.vec"}, "{}/broken.vec, line 3 is broken: 'the 1 2 3' is not a word with 8 numbers after it"),
+    ({"model__dim": 16}, "vectors.source: {}/en.vec has 8 numbers per word, but the model's embeddings have 16: set model.dim to 8"),
+    ({"subwords__kind": "bpe"}, "but subwords.kind is 'bpe', and subwords have no word vectors: set subwords.kind to \"words\""),
+    ({"vectors__source": "{}/other.vec"}, "none of the 16 words of the vocabulary (the, a, Dog, …) is in {}/other.vec: is it for another"),
+    ({"vectors__source": "{}/broken.vec"}, "{}/broken.vec, line 3 is broken: 'the 1 2 3' is not a word followed by 8 numbers"),
     ({"vectors__source": "{}/none.vec"}, "{}/none.vec: no such file"),
-    ({"vectors__target": "{}/en.vec", "vectors__frozen": "true"}, "the matrix of vectors.target is also the output layer, which has to learn"),
-    ({"vectors__text": "{}/en.vec", "vectors__source": ""}, "but the task is translation: call it vectors.source or vectors.target"),
+    ({"vectors__target": "{}/en.vec", "vectors__frozen": "true"}, "the matrix of vectors.target is also the output layer, which must be trained"),
+    ({"vectors__text": "{}/en.vec", "vectors__source": ""}, "but the task is translation: use vectors.source or vectors.target"),
 ]  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def test_coverage_counts_words_and_running_words(tmp_path):
     assert coverage[2:6] == (2, 5, 50, 100)
     assert coverage.summary() == (
         "vectors.source: 2 of 5 words (50.0 % of the running words) have vectors in "
-        f"{tmp_path / 'v.vec'}; the others are drawn around the mean of these."
+        f"{tmp_path / 'v.vec'}; the others are initialized around the mean of these."
     )
     found, coverage = look_up("source", str(tmp_path / "v.vec"), own, counts, lowercase=True)
     assert found.ids.tolist() == [4, 5, 6, 8]

@@ -93,7 +93,7 @@ def test_a_table_has_two_texts_and_any_number_of_negatives(tmp_path):
     assert (line.source, line.target, line.location) == ("a", f"b{SEPARATOR}d", "triples.tsv:1")
     (tmp_path / "list.jsonl").write_text('{"one": "a", "other": ["b"]}\n', "utf-8")
     with pytest.raises(
-        ValueError, match=r"list\.jsonl, line 1 has a list, \['b'\], which only multiple choice can read"
+        ValueError, match=r"list\.jsonl, line 1 has a list, \['b'\], which only multiple choice supports"
     ):
         list(pair_table(tmp_path / "list.jsonl", ["one", "other"]))
 
@@ -158,6 +158,6 @@ def test_settings_that_mean_nothing_are_refused(task, said):
 
 def test_the_metric_that_needs_scores_is_refused_without():
     values = {"model": {"name": "bert"}, "task": {"name": "embedding"}, "training": {"metric": "spearman"}}
-    with pytest.raises(ValueError, match=r"training\.metric is 'spearman', but there is nothing to compare with"):
+    with pytest.raises(ValueError, match=r"training\.metric is 'spearman', but there are no scored pairs"):
         recipes.parse({**values, "data": {"source": ["a.txt"], "target": ["b.txt"]}})
     assert EmbeddingSettings().scored == []

@@ -210,6 +210,6 @@ def test_a_model_without_a_mask_learns_no_denoising_that_needs_one(settings, ref
         task.check_base(recipe, base)
         return
     with pytest.raises(
-        ValueError, match=r"runs/x has a vocabulary without a mask, which denoising needs: start from a"
+        ValueError, match=r"runs/x has a vocabulary without a mask token, which denoising needs: start from a"
     ):
         task.check_base(recipe, base)

@@ -104,11 +104,11 @@ def test_what_is_left_out_mended_or_split_is_counted(tmp_path):
     prepared = prepare(recipe)
     assert prepared.processors["labels"].names == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
     assert recipe.task.data_summary(prepared) == (
-        "8 sentences to train on; 1 lines with -DOCSTART- left out; 1 words that the vocabulary turns into nothing; "
-        "1 sentences longer than a window, read in several."
+        "8 sentences to train on; 1 -DOCSTART- lines skipped; 1 words that cannot be encoded; "
+        "1 sentences longer than a window, split."
     )
     note, seen = recipe.task.notes(recipe, prepared, None, 32)
-    assert seen.startswith("1 of 1 validation texts are trained on too, apart from case")
+    assert seen.startswith("1 of 1 validation texts are also in the training data, ignoring case")
     assert note == "The labels of the files are IOB1; the model learns BIO: O, B-LOC, I-LOC, B-PER, I-PER."
     counted = sum(int((prepared.train.target[i] > 0).sum()) for i in range(len(prepared.train)))
     assert counted == 6 * 4 + 1 + 60 and prepared.train.longest <= 30
@@ -119,10 +119,10 @@ def test_what_is_left_out_mended_or_split_is_counted(tmp_path):
     [
         (["a B-X\nb I-Y\n"], ["a B-X\n"], {}, r"train\.conll, line 2: I-Y follows B-X"),
         (["a B-X\nb\n"], ["a B-X\n"], {}, r"train\.conll, line 2 has 1 column"),
-        (["a B-X\n"], ["a B-X\n", "b B-Z\n"], {}, r"valid\.conll, line 3: 'B-Z' is no label of this model, which has O, B-X, I-X"),
+        (["a B-X\n"], ["a B-X\n", "b B-Z\n"], {}, r"valid\.conll, line 3: 'B-Z' is not a label of this model; its labels are O, B-X, I-X"),
         (["a B-X\n"], ["a I-X\n"], {}, r"valid\.conll, line 1: I-X follows the beginning"),
-        (["a B-X\n"], ["-DOCSTART- O\n"], {}, r"valid\.conll: there is nothing to validate on, not one example"),
-        (["a O\n"], ["a O\n"], {}, r"data\.train has O and nothing else: a tagger needs two labels"),
+        (["a B-X\n"], ["-DOCSTART- O\n"], {}, r"valid\.conll: there are no validation examples"),
+        (["a O\n"], ["a O\n"], {}, r"data\.train has only O: a tagger needs at least two labels"),
         (["a B-X\n"], ["a B-X\n"], {"max_length": 99}, r"task\.max_length is 99, but the model has 32 positions"),
     ],
 )  # fmt: skip
@@ -163,14 +163,14 @@ def test_an_answer_that_is_not_where_it_says_is_left_out_or_refused(tmp_path):
     recipe = answering_recipe(tmp_path, questions)
     prepared = prepare(recipe)
     summary = recipe.task.data_summary(prepared)
-    assert summary.startswith("3 questions to train on; 1 with an answer that is not where the file says, left out")
+    assert summary.startswith("3 questions to train on; 1 skipped because the answer is not at the stated position")
     note, seen = recipe.task.notes(recipe, prepared, None, 32)
-    assert note == "Left out, for example: question d: its answer is 'Bonn', but at 3 the context has ' see'."
-    assert seen.startswith("4 of 4 validation texts are trained on too")
+    assert note == "Skipped, for example: question d: its answer is 'Bonn', but at 3 the context has ' see'."
+    assert seen.startswith("4 of 4 validation texts are also in the training data")
     with pytest.raises(ValueError, match=r"question d: its answer is 'Bonn'.*\(1 such questions\)"):
         prepare(answering_recipe(tmp_path, questions, misaligned="refuse"))
     (tmp_path / "test.json").write_text(json.dumps(article([{"id": "e", "question": "Who?"}])), "utf-8")
-    with pytest.raises(ValueError, match=r"test\.json, question e has no answers: it is of a test set"):
+    with pytest.raises(ValueError, match=r"test\.json, question e has no answers: it comes from a test set"):
         prepare(answering_recipe(tmp_path, GOOD, valid=[str(tmp_path / "test.json")]))
 
 
@@ -226,7 +226,7 @@ def test_a_threshold_is_chosen_on_validation_and_kept_and_scores_say_both_kinds(
     assert kept["differences"]["f1"] == {"value": 0.0, "p_value": 1.0}
     assert kept["trained_on"][str(tmp_path / "run")] == {"texts": len(GOOD), "total": len(GOOD), "share": 1.0}
     assert main(["answer", str(tmp_path / "run"), "no tab"]) == 1
-    assert "line 1 has no tab: put one between a question and its context" in capsys.readouterr().err
+    assert "line 1 has no tab: put one between the question and its context" in capsys.readouterr().err
 
 
 def test_the_forms_of_heed_tag_say_the_same(tmp_path, capsys):
@@ -268,8 +268,8 @@ def test_the_forms_of_heed_tag_say_the_same(tmp_path, capsys):
     assert kept["trained_on"][run] == {"texts": 2, "total": 2, "share": 1.0}
     assert "was trained on 2 of the 2 test texts" in " ".join(capsys.readouterr().err.split())
     for words, says in (
-        (["tag", run, "x", "--conll", gold], "there are texts, --input or --conll: give one of them"),
-        (["evaluate", run], "is a tagger: name sentences and their labels with --conll FILE"),
+        (["tag", run, "x", "--conll", gold], "give only one of texts, --input and --conll"),
+        (["evaluate", run], "is a tagger: give sentences and their labels with --conll FILE"),
         (["answer", run, "x"], "is a tagger: it cannot answer; use heed tag or evaluate"),
     ):
         assert main(words) == 1 and says in capsys.readouterr().err

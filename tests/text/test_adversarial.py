@@ -102,12 +102,12 @@ def document(body):
 
 def test_word_documents_have_limits_of_depth_and_size(monkeypatch):
     deep = "<w:r><w:x>" * 150 + "</w:x></w:r>" * 150
-    with pytest.raises(ValueError, match=r"a\.docx: word/document\.xml has more than 200 elements within each other"):
+    with pytest.raises(ValueError, match=r"a\.docx: word/document\.xml has more than 200 nested elements, which"):
         documents.translate(document(deep), "a.docx", louder)
     text = f"<w:p><w:r><w:t>{'&amp;a ' * 500}</w:t></w:r></w:p>"
     assert documents.texts_of(document(text), "a.docx") == ["&a " * 499 + "&a"]
     monkeypatch.setattr(docx, "MAX_XML", 3_000)
     with pytest.raises(
-        ValueError, match=r"a\.docx has .* bytes of text and marks; heed reads up to 3,000: cut it in two"
+        ValueError, match=r"a\.docx has .* bytes of text and markup; the limit is 3,000: split it in two"
     ):
         documents.translate(document(text), "a.docx", louder)

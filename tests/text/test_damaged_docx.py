@@ -53,7 +53,7 @@ def test_a_part_that_cannot_be_unpacked_is_an_error(compression):
     whole = bytearray(packed(xml("one two three. " * 20), compression))
     start = 30 + len("word/document.xml")
     whole[start : start + 40] = b"\xff" * 40
-    with pytest.raises(ValueError, match=r"a\.docx is not a document of Word, or is damaged \(.+\)"):
+    with pytest.raises(ValueError, match=r"a\.docx is not a Word document, or is damaged \(.+\)"):
         translate(bytes(whole), "a.docx", same)
 
 

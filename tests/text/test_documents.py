@@ -314,18 +314,18 @@ BOMB = document("", {"word/media/x.bin": "\0" * (3 << 20)})
         (b"x", "a.pdf", None, "a.pdf ends in .pdf; heed translates .txt, .text, .md"),
         (b"x", "noname", None, "noname ends in nothing; heed translates"),
         (b"fine\n\xff\xfeno", "a.txt", None, "a.txt, line 2 is not UTF-8: convert the file first"),
-        (b"a\tb", "a.tsv", None, "a.tsv: say which column is to be translated, counted from 1"),
+        (b"a\tb", "a.tsv", None, "a.tsv: choose the column to translate, counted from 1"),
         (b"a\tb", "a.tsv", 0, "a.tsv: column is 0; columns are counted from 1"),
         (b"a\tb\nc", "a.tsv", 2, "a.tsv, line 2 has 1 columns; column 2 is to be translated"),
         (b"a", "a.txt", 1, "a.txt has no columns: column 1 is for .tsv files"),
-        (b"no zip", "a.docx", None, "a.docx is not a document of Word, or is damaged"),
-        (document("<w:p/>")[:-30], "a.docx", None, "a.docx is not a document of Word, or is damaged"),
+        (b"no zip", "a.docx", None, "a.docx is not a Word document, or is damaged"),
+        (document("<w:p/>")[:-30], "a.docx", None, "a.docx is not a Word document, or is damaged"),
         (document("<w:p>"), "a.docx", None, "a.docx: word/document.xml is damaged (mismatched tag"),
         (
             BOMB,
             "a.docx",
             None,
-            "a.docx: word/media/x.bin would unpack to 3,145,728 bytes, which is too much: over 200 times its packed size",
+            "a.docx: word/media/x.bin would unpack to 3,145,728 bytes, which is too large: over 200 times its compressed size",
         ),
     ],
 )
@@ -346,14 +346,14 @@ def archive(files):
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        ({"other.xml": "<x/>"}, "a.docx is not a document of Word: it has no word/document.xml"),
+        ({"other.xml": "<x/>"}, "a.docx is not a Word document: it has no word/document.xml"),
         (
             {"word/document.xml": '<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>'},
-            "a.docx: word/document.xml has a document type (DTD)",
+            "a.docx: word/document.xml has a document type declaration (DTD)",
         ),
         (
             {"word/document.xml": '<!DOCTYPE x SYSTEM "file:///etc/passwd"><x/>'},
-            "a.docx: word/document.xml has a document type (DTD)",
+            "a.docx: word/document.xml has a document type declaration (DTD)",
         ),
         ({"word/document.xml": "<x>".encode("utf-16")}, "a.docx: word/document.xml is written in UTF-16"),
     ],
@@ -367,11 +367,11 @@ def test_dangerous_and_foreign_documents_are_refused(files, sentence):
 def test_limits_hold(monkeypatch):
     data = document("<w:p/>")
     monkeypatch.setattr(docx, "MAX_FILES", 1)
-    with pytest.raises(ValueError, match="holds 2 files; heed opens up to 1"):
+    with pytest.raises(ValueError, match="contains 2 files; the limit is 1"):
         translate(data, "a.docx", same)
     monkeypatch.undo()
     monkeypatch.setattr(docx, "MAX_BYTES", 20)
-    with pytest.raises(ValueError, match="which is too much: all files together may have 20; cut it in two"):
+    with pytest.raises(ValueError, match="which is too much: the limit for all files together is 20; split it in two"):
         translate(data, "a.docx", same)
 
 

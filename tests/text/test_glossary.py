@@ -117,13 +117,13 @@ def test_json_and_lines_are_the_same_glossary(tmp_path):
         (f"{'x' * 201}\tb", "has 201 characters; a term has at most 200"),
         ('{"a": "b",\n "c" "d"}', "terms, line 2: not JSON"),
         ('{"a": "b", "a": "c"}', "terms has 'a' twice"),
-        ('{"a": 3}', "terms, 'a': a term is a text, not 3"),
-        ('{"a": {"b": "c"}}', "a term is a text"),
+        ('{"a": 3}', "terms, 'a': a term must be a string, not 3"),
+        ('{"a": {"b": "c"}}', "a term must be a string"),
         ('{"a b": "x", "a  b": "y"}', "terms has 'a  b' twice"),
-        ('["a", "b"]', 'terms is JSON, but no object: it must be {"term": "its translation", ...}'),
-        ('"a"', "terms is JSON, but no object"),
-        ('{"a":' * 100_000, "terms: a glossary is one object of terms, and this has many within each other"),
-        ('{"a": "\\ud800"}', "terms, 'a': '\\ud800' has half of a character in it"),
+        ('["a", "b"]', 'terms is JSON, but not an object: it must be {"term": "its translation", ...}'),
+        ('"a"', "terms is JSON, but not an object"),
+        ('{"a":' * 100_000, "terms: a glossary is a flat object of terms, and this one is deeply nested"),
+        ('{"a": "\\ud800"}', "terms, 'a': '\\ud800' contains a lone"),
         ('{"": "b"}', "terms: a term is empty"),
         ("\tb", "terms, line 1: a term is empty"),
         ("a\tb\n \tc", "terms, line 2: a term is empty"),
@@ -143,11 +143,11 @@ def test_errors_of_files_and_terms_say_what_is_wrong(tmp_path):
     with pytest.raises(ValueError, match=r"latin.tsv, line 2 is not UTF-8: convert it"):
         read(tmp_path / "latin.tsv")
     (tmp_path / "list.json").write_text("null")
-    with pytest.raises(ValueError, match=r"list.json is JSON, but no object"):
+    with pytest.raises(ValueError, match=r"list\.json is JSON, but not an object"):
         read(tmp_path / "list.json")
-    with pytest.raises(ValueError, match="'a' is to be kept, and to become 'b'"):
+    with pytest.raises(ValueError, match="'a' is to be kept and also translated as 'b'"):
         Glossary({"a": "b"}, ["a"])
-    with pytest.raises(ValueError, match="keep is the text 'a'; it is a list of terms"):
+    with pytest.raises(ValueError, match="keep is the text 'a'; it must be a list of terms"):
         Glossary({}, "a")
 
 

@@ -141,7 +141,7 @@ def test_long_texts_of_odd_kinds_take_no_longer_than_others(piece):
 
 
 def test_each_sentence_needs_its_translation():
-    with pytest.raises(ValueError, match="1 translations for 2 sentences: each needs one"):
+    with pytest.raises(ValueError, match="1 translations for 2 sentences: the numbers must match"):
         fill(take_apart("One. Two."), ["Eins."])
 
 

@@ -219,12 +219,12 @@ def test_texts_in_attributes_are_translated_and_others_are_not(page, right):
 
 def test_what_is_nested_too_deeply_is_said():
     assert translate("<b>" * 100 + "a" + "</b>" * 100, louder).count("<b>") == 100
-    with pytest.raises(ValueError, match="more than 100 marks within each other"):
+    with pytest.raises(ValueError, match="more than 100 nested tags"):
         translate("<b>" * 101 + "a" + "</b>" * 101, louder)
 
 
 def test_every_text_needs_its_translation():
-    with pytest.raises(ValueError, match="0 translations for 1 sentences: each needs one"):
+    with pytest.raises(ValueError, match="0 translations for 1 sentences: the numbers must match"):
         translate("one", lambda texts: [])
 
 

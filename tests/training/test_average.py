@@ -39,7 +39,7 @@ def test_the_mean_of_one_is_itself(tmp_path):
 def test_different_models_are_refused(tmp_path):
     paths = files(tmp_path, drawn(0, a=(3,)), drawn(1, a=(3,), extra=(2,)), drawn(2, a=(4,)))
     with pytest.raises(
-        ValueError, match=r"1\.safetensors and .*0\.safetensors are of different models: only one .* extra"
+        ValueError, match=r"1\.safetensors and .*0\.safetensors belong to different models: only one .* extra"
     ):
         mean(paths[:2])
     with pytest.raises(ValueError, match=r"2\.safetensors: a has shape \(4,\), in .*0\.safetensors \(3,\)"):

@@ -114,26 +114,26 @@ def not_finite(path):
 @pytest.mark.parametrize(
     ("name", "damage", "says"),
     [
-        (MODEL, flip, "model.safetensors is damaged (its hash is not the one in state.json)"),
-        (MODEL, half, "model.safetensors is damaged (its hash is not the one in state.json)"),
-        (TRAINING, flip, "training.safetensors is damaged (its hash is not the one in state.json)"),
+        (MODEL, flip, "model.safetensors is damaged (its hash does not match state.json)"),
+        (MODEL, half, "model.safetensors is damaged (its hash does not match state.json)"),
+        (TRAINING, flip, "training.safetensors is damaged (its hash does not match state.json)"),
         (STATE, half, "state.json is damaged ("),
         (STATE, in_a_letter, "state.json is damaged ("),
         (STATE, lambda path: path.write_text(""), "state.json is damaged ("),
         (STATE, lambda path: path.write_text("null"), "state.json is damaged ("),
         (STATE, lambda path: path.write_text("{}"), "state.json is damaged (it lacks 'sha256')"),
         (STATE, lambda path: path.write_text("[" * 100_000), "state.json is damaged ("),
-        (STATE, changed(place=[0, 7]), "state.json is damaged (its hash is not the one that it states)"),
-        (STATE, changed(note=None), "state.json is damaged (its hash is not the one that it states)"),
+        (STATE, changed(place=[0, 7]), "state.json is damaged (its hash does not match the recorded one)"),
+        (STATE, changed(note=None), "state.json is damaged (its hash does not match the recorded one)"),
         (STATE, changed(sha256=None), "state.json is damaged ("),
         (STATE, changed(sha256={}), "state.json is damaged (it lacks hashes of the other files)"),
         (STATE, changed(sha256={MODEL: "0", TRAINING: "0"}), "model.safetensors is damaged ("),
         (
             STATE,
             lambda path: path.write_bytes((path.parent.parent / "step-000100" / STATE).read_bytes()),
-            "it is of step 100",
+            "it is from step 100",
         ),
-        (MODEL, not_finite, "a.weight has weights that are not finite numbers"),
+        (MODEL, not_finite, "a.weight has weights that are not finite"),
         (MODEL, lambda path: path.unlink(), "step-000300 has no model.safetensors"),
         (TRAINING, lambda path: path.unlink(), "step-000300 has no training.safetensors"),
         (STATE, lambda path: path.unlink(), "state.json is damaged ("),
@@ -168,7 +168,7 @@ def test_a_checkpoint_of_an_earlier_version_is_read_and_that_it_cannot_be_verifi
     path.write_text(json.dumps(state), "utf-8")
     step, (said,) = last(tmp_path)
     assert step == 100
-    assert said.endswith("state.json is of an earlier version, without a hash of its own: it cannot be verified")
+    assert said.endswith("state.json was written by an earlier version without a hash: it cannot be verified")
 
 
 def test_the_weights_alone_are_verified_too(tmp_path):
@@ -177,7 +177,7 @@ def test_the_weights_alone_are_verified_too(tmp_path):
     path = tmp_path / "step-000100"
     assert torch.equal(checkpoints.read_weights(path)["a.weight"], WEIGHTS["a.weight"])
     flip(path / MODEL)
-    with pytest.raises(ValueError, match=r"model\.safetensors is damaged \(its hash is not the one in state\.json\)"):
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged \(its hash does not match state\.json\)"):
         checkpoints.read_weights(path)
 
 

@@ -65,7 +65,7 @@ def test_a_broken_line_is_an_error_with_file_and_line(tmp_path, line, words):
 
 
 def test_a_missing_log_is_a_sentence(tmp_path):
-    with pytest.raises(ValueError, match=r"There is no log '.*nowhere'; a run folder holds a log.jsonl"):
+    with pytest.raises(ValueError, match=r"There is no log '.*nowhere'; a run folder has a log\.jsonl"):
         read_log(tmp_path / "nowhere")
     with pytest.raises(ValueError, match=r"There is no log '.*log.jsonl'"):
         read_log(tmp_path)
@@ -95,7 +95,7 @@ def test_each_panel_shows_every_run_in_its_colour(tmp_path):
     ]
     figure = curves._figure(runs, LABELS)
     titles = [panel.get_title(loc="left") for panel in figure.axes]
-    assert titles == ["Loss", "Scores", "Learning rate", "Tokens a second"]
+    assert titles == ["Loss", "Scores", "Learning rate", "Tokens per second"]
     for panel in figure.axes:
         assert {line.get_color() for line in panel.lines} == {"r", "b"}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
@@ -157,7 +157,7 @@ def test_what_cannot_be_drawn_is_refused_with_a_sentence(tmp_path):
     folder = run(tmp_path / "young", [{"kind": "start"}])
     with pytest.raises(ValueError, match=re.escape("ends in '.pdf'; it must end in .png or .svg")):
         plot([folder], tmp_path / "a.pdf", LABELS)
-    with pytest.raises(ValueError, match="The logs of young hold no steps yet"):
+    with pytest.raises(ValueError, match="The logs of young have no steps yet"):
         plot([folder], tmp_path / "a.png", LABELS)
     with pytest.raises(ValueError, match="folders is empty"):
         plot([], tmp_path / "a.png", LABELS)

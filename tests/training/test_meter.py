@@ -19,7 +19,7 @@ def test_finite_numbers_pass():
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize(("name", "called"), [("nll", "loss"), ("gradient_norm", "gradient")])
 def test_a_loss_or_a_gradient_that_is_not_finite_ends_the_run(name, called, bad):
-    with pytest.raises(ValueError, match=f"the {called} is not a number any more at step 7: lower training.rate"):
+    with pytest.raises(ValueError, match=f"the {called} is no longer finite at step 7: lower training.rate"):
         Meter(0).check(progress(**{name: bad}))
 
 

@@ -50,7 +50,9 @@ def test_cosine_may_end_above_zero():
         assert rate(step) == pytest.approx(plain(step) if step <= 100 else 0.5 + 1.5 * plain(step) / 2.0)
     made = make_schedule(TrainingConfig(schedule="cosine", rate=1e-3, minimum_rate=1e-4, warmup=100, steps=5000), 384)
     assert made(5000) == pytest.approx(1e-4)
-    with pytest.raises(ValueError, match=r"minimum_rate is 0.1, but training.schedule is 'noam'; it is for 'cosine'"):
+    with pytest.raises(
+        ValueError, match=r"minimum_rate is 0.1, but training.schedule is 'noam'; it only applies to 'cosine'"
+    ):
         TrainingConfig(schedule="noam", minimum_rate=0.1)
     with pytest.raises(ValueError, match=r"minimum_rate is 0.1; it must be at most training.rate, 0.001"):
         TrainingConfig(schedule="cosine", minimum_rate=0.1)

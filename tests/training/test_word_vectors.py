@@ -101,7 +101,7 @@ def test_training_lowers_the_loss_and_is_the_same_again(method):
 
 def test_texts_that_teach_nothing_are_refused():
     with pytest.raises(
-        ValueError, match="the text has a single word that occurs often enough, 'a': vectors need at least two"
+        ValueError, match="the text has only one word that is frequent enough, 'a': vectors need at least two"
     ):
         train_vectors(read_words(["a a a"]), WordVectorsConfig())
     with pytest.raises(ValueError, match="no line of the text has two words that occur often enough"):

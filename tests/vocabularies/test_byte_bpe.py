@@ -171,9 +171,9 @@ def test_a_missing_file_is_named(tmp_path, learned, names, words):
     [
         ("vocab.json", b"{", "vocab.json is damaged: it is not JSON"),
         ("vocab.json", b"[]", "vocab.json is not a table: it holds a list"),
-        ("vocab.json", b'{"a": null}', "vocab.json: the id of 'a' is None; an id is a number from 0"),
+        ("vocab.json", b'{"a": null}', "vocab.json: the id of 'a' is None; an id must be a number from 0"),
         ("merges.txt", b"the dog\n", r"merges.txt is damaged: .*out of vocabulary"),
-        ("merges.txt", b"#version: 0.2\na b\nab\n", "merges.txt, line 3, is 'ab'; a merge is two pieces"),
+        ("merges.txt", b"#version: 0.2\na b\nab\n", "merges.txt, line 3, is 'ab'; a merge must be two pieces"),
         ("merges.txt", b"\xff\xff", "merges.txt is damaged: it is not text"),
         ("tokenizer.json", b"{", "tokenizer.json is damaged: it is not JSON"),
         ("tokenizer.json", b'{"model": {"vocab": {}}}', "tokenizer.json is not byte-level BPE"),
@@ -193,13 +193,13 @@ def test_a_table_without_the_special_tokens_is_not_a_barts(tmp_path, learned, na
     byte_bpe.write(tmp_path, (learned, learned))
     ids = json.loads((tmp_path / "vocab.json").read_text())
     (tmp_path / "vocab.json").write_text(json.dumps({piece: i for piece, i in ids.items() if piece != name}))
-    with pytest.raises(ValueError, match=f"vocab.json has no {name}: it is not the vocabulary of a BART or a RoBERTa"):
+    with pytest.raises(ValueError, match=f"vocab.json has no {name}: it is not a BART or RoBERTa vocabulary"):
         byte_bpe.read(tmp_path)
 
 
 def test_a_size_that_cannot_be_is_refused():
     with pytest.raises(
         ValueError,
-        match="a vocabulary of byte-level BPE of 260 could not be learned: the bytes and the special tokens alone are 261",
+        match="a byte-level BPE vocabulary of 260 could not be learned: the bytes and special tokens alone are 261",
     ):
         byte_bpe.learn(training(), 260)

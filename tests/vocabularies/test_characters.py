@@ -55,8 +55,8 @@ def test_what_cannot_be_is_refused(tmp_path):
         characters.load(tmp_path / "none")
     for content, error in {
         "{}": "is not a vocabulary of characters",
-        '{"kind": "bytes", "characters": ["a"], "codes": []}': "is damaged: its characters are not those",
-        '{"kind": "characters", "characters": ["a", "a"], "codes": []}': "is damaged: its characters are not those",
+        '{"kind": "bytes", "characters": ["a"], "codes": []}': "is damaged: its characters do not match",
+        '{"kind": "characters", "characters": ["a", "a"], "codes": []}': "is damaged: its characters do not match",
     }.items():
         (tmp_path / "characters.json").write_text(content)
         with pytest.raises(ValueError, match=error):

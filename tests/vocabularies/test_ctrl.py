@@ -76,7 +76,7 @@ def test_what_is_missing_or_damaged_is_named(learned, tmp_path):
         ctrl.read(tmp_path)
     ctrl.write(tmp_path, (learned, learned))
     (tmp_path / "vocab.json").write_text('{"a": 0, "<unk>": 1}')
-    with pytest.raises(ValueError, match=r"vocab.json has no '\\n': it is not the vocabulary of a CTRL"):
+    with pytest.raises(ValueError, match=r"vocab.json has no '\\n': it is not a CTRL vocabulary"):
         ctrl.read(tmp_path)
 
 

@@ -22,7 +22,7 @@ def test_a_kind_writes_its_name_and_is_found_by_it(tmp_path, kind):
 
 
 def test_an_unknown_kind_is_refused_with_those_that_are_known(tmp_path):
-    with pytest.raises(ValueError, match=r"subwords\.kind is 'other'; heed knows marian, bart, pegasus, words"):
+    with pytest.raises(ValueError, match=r"subwords\.kind is 'other'; heed supports marian, bart, pegasus, words"):
         folder.read(tmp_path, {"kind": "other"})
 
 

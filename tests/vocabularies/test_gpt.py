@@ -45,7 +45,9 @@ def test_what_is_missing_or_damaged_is_named(learned, tmp_path):
     with pytest.raises(ValueError, match=r"vocab.json is damaged"):
         gpt.read(tmp_path)
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b c\n")
-    with pytest.raises(ValueError, match=r"merges.txt: merge 1 is 'a b c'; a merge is two pieces with a space between"):
+    with pytest.raises(
+        ValueError, match=r"merges.txt: merge 1 is 'a b c'; a merge must be two pieces separated by a space"
+    ):
         gpt.read(tmp_path)
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "merges": []}}))
     with pytest.raises(ValueError, match=r"tokenizer.json is not BPE with </w>, the vocabulary of a GPT"):

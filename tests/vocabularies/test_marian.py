@@ -197,7 +197,7 @@ def test_a_missing_file_is_named(tmp_path, name):
         ("vocab.json", b"{", "vocab.json is damaged: it is not JSON"),
         ("vocab.json", b"\xff\xff\xff\xff\xff", "vocab.json is damaged: it is not JSON"),
         ("vocab.json", b'["</s>"]', "vocab.json is not a table: it holds a list"),
-        ("vocab.json", b'{"a": "0"}', "vocab.json: the id of 'a' is '0'; an id is a number from 0"),
+        ("vocab.json", b'{"a": "0"}', "vocab.json: the id of 'a' is '0'; an id must be a number from 0"),
         ("vocab.json", b'{"a": 0, "b": 0}', "vocab.json: two pieces have the same id"),
         ("vocab.json", b'{"</s>": 0, "<unk>": 1}', "vocab.json has no <pad>: it is not the table of a Marian model"),
         ("tokenizer_config.json", b'{"eos_token": "[END]"}', "eos_token is '\\[END]'; heed reads '</s>'"),
@@ -216,7 +216,7 @@ def test_a_damaged_file_is_named(tmp_path, name, content, words):
 
 def test_a_size_that_cannot_be_is_refused():
     with pytest.raises(
-        ValueError, match=r"a Marian vocabulary of 20 could not be learned: the texts have so many different characters"
+        ValueError, match=r"a Marian vocabulary of 20 could not be learned: the texts have so many distinct characters"
     ):
         marian.learn(training(), 20)
 

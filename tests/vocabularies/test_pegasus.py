@@ -196,7 +196,7 @@ def test_a_model_with_its_special_tokens_elsewhere_is_not_a_pegasuss():
 
 
 @pytest.mark.parametrize(
-    ("size", "words"), [(110, "the texts have so many different characters"), (106, "the special tokens alone are 106")]
+    ("size", "words"), [(110, "the texts have so many distinct characters"), (106, "the special tokens alone are 106")]
 )
 def test_a_size_that_cannot_be_is_refused(size, words):
     with pytest.raises(ValueError, match=f"a Pegasus vocabulary of {size} could not be learned: {words}"):

@@ -85,7 +85,7 @@ def test_a_folder_gives_back_what_was_put_into_it(tmp_path, joint):
     ("content", "error"),
     [
         ("the\t3\n", "its first line is 'the"),
-        ("heed-words\tcut=letters\tlower=true\n", "is not a list of words of heed's"),
+        ("heed-words\tcut=letters\tlower=true\n", "is not a Heed word list"),
         ("heed-words\tcut=spaces\tlower=true\n<pad>\t0\n", "the first words must be <pad>, <unk>, <s>, </s>"),
         ("heed-words\tcut=spaces\tlower=true\n<pad>\t0\n<unk>\t0\n<s>\t0\n</s>\t0\nthe three\n", "line 6, is 'the three'"),
         ("heed-words\tcut=spaces\tlower=true\n<pad>\t0\n<unk>\t0\n<s>\t0\n</s>\t0\na\t1\na\t1\n", "'a' occurs twice"),

@@ -45,19 +45,21 @@ def decode(file: BinaryIO, name: str, longest: float = float("inf")) -> Sound:
         found = _other(name, file, longest)
     channels, rate = found
     if not 1 <= rate <= FASTEST:
-        raise ValueError(f"{name} has {rate:,} samples a second; a sound has 1 to {FASTEST:,}: the file is damaged")
+        raise ValueError(
+            f"{name} has a sample rate of {rate:,} Hz; it must be from 1 to {FASTEST:,}: the file is damaged"
+        )
     if not len(channels):
-        raise ValueError(f"{name} has no samples: there is nothing to hear")
+        raise ValueError(f"{name} has no samples: the recording is empty")
     _check_seconds(name, len(channels), rate, longest)
     samples = channels.mean(axis=1, dtype=np.float32) if channels.shape[1] > 1 else channels[:, 0]
     if not np.abs(samples).max() <= LOUDEST:  # or no number at all
-        raise ValueError(f"{name} has samples that are no numbers, or far beyond -1 and 1: the file is damaged")
+        raise ValueError(f"{name} has samples that are not finite, or far outside -1 to 1: the file is damaged")
     return Sound(np.ascontiguousarray(samples, dtype=np.float32), rate)
 
 
 def _check_seconds(name: str, samples: int, rate: int, longest: float) -> None:
     if samples > longest * max(1, rate):
-        raise ValueError(f"{name} has {samples / rate:,.1f} seconds; {longest:g} are taken at once: send parts of it")
+        raise ValueError(f"{name} is {samples / rate:,.1f} seconds long; the maximum is {longest:g}: split it")
 
 
 def write_wav(path: Path, samples: np.ndarray, rate: int) -> None:
@@ -92,25 +94,25 @@ def _wav(path: str, file: BinaryIO) -> tuple[np.ndarray, int] | None:
     """The channels (samples, channels) and the rate of a WAV file; None if it is compressed in some way."""
     file.seek(8)
     if file.read(4) != b"WAVE":
-        raise ValueError(f"{path} begins like a WAV file and is none: it is damaged, or another kind of file")
+        raise ValueError(f"{path} starts like a WAV file but is not a valid one: it is damaged, or in another format")
     form = None
     while len(header := file.read(8)) == 8:
         name, size = header[:4], struct.unpack("<I", header[4:])[0]
         if name == b"data":
             if form is None:
-                raise ValueError(f"{path} does not say how its samples are written: it is damaged")
+                raise ValueError(f"{path} does not state its sample format: it is damaged")
             return _samples(path, form, file.read(size))  # a file that was cut has fewer
         if name == b"fmt ":
             form = file.read(size)
             file.seek(size % 2, 1)
         else:
             file.seek(size + size % 2, 1)
-    raise ValueError(f"{path} has no samples: it is damaged, or was cut")
+    raise ValueError(f"{path} has no samples: it is damaged or truncated")
 
 
 def _samples(path: str, form: bytes, data: bytes) -> tuple[np.ndarray, int] | None:
     if len(form) < 16:
-        raise ValueError(f"{path} does not say how its samples are written: it is damaged")
+        raise ValueError(f"{path} does not state its sample format: it is damaged")
     kind, channels, rate, _, _, bits = struct.unpack("<HHIIHH", form[:16])
     if kind == EXTENSIBLE and len(form) >= 26:
         kind = struct.unpack("<H", form[24:26])[0]
@@ -136,14 +138,14 @@ def _other(path: str, file: BinaryIO, longest: float) -> tuple[np.ndarray, int]:
     try:
         import soundfile
     except (ImportError, OSError):  # OSError: without its C library
-        raise ValueError(f"{path} is no plain WAV file; to read anything else, heed {NEEDS}") from None
+        raise ValueError(f"{path} is not a plain WAV file; to read other formats, heed {NEEDS}") from None
     try:
         with soundfile.SoundFile(file) as sound:
             rate, frames = int(sound.samplerate), sound.frames
             samples = sound.read(dtype="float32", always_2d=True) if frames <= longest * rate else None
     except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError) as error:
         why = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(f"{path} is not a sound that can be read ({why}): use WAV, FLAC, Ogg or MP3") from None
+        raise ValueError(f"{path} is not a readable audio file ({why}): use WAV, FLAC, Ogg or MP3") from None
     if samples is None:
         _check_seconds(path, frames, rate, longest)
     return samples, rate

@@ -11,8 +11,8 @@ examples:
   heed answer runs/squad --context article.txt "Who wrote it?" "When?"
   heed answer runs/squad --context article.txt --n 5 --json "Who wrote it?"    # with probabilities and characters
   printf 'Who sings?\\tAnn sings.\\n' | heed answer runs/squad                  # a question, a tab, its context
-  heed answer runs/squad --squad dev-v2.0.json --out predictions.json          # as SQuAD's script reads them
-  heed answer runs/squad --threshold 0 --context article.txt "Who wrote it?"   # may find that there is no answer
+  heed answer runs/squad --squad dev-v2.0.json --out predictions.json          # in the format of SQuAD's script
+  heed answer runs/squad --threshold 0 --context article.txt "Who wrote it?"   # allow "no answer"
   heed train recipes/question-answering.toml --out runs/squad
 """
 
@@ -22,20 +22,20 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     option = parser.add_argument
     option("folder", help="a run, a model folder, or a name on the hub")
-    option("text", nargs="*", help="questions; without any, lines of standard input")
+    option("text", nargs="*", help="questions (default: lines of standard input)")
     option(
         "--context",
         metavar="FILE",
-        help="the text that answers; without it, each line is a question, a tab and its context",
+        help="the text that contains the answers; without it, each line is a question, a tab and its context",
     )
     option("--input", metavar="FILE", help="read lines from a file")
-    option("--squad", metavar="FILE", help="answer the questions of a file in SQuAD's JSON")
-    option("--out", metavar="FILE", help="write to a file; of --squad {id: answer}, as its script reads it")
-    option("--n", type=int, default=1, metavar="N", help="how many answers to each question, the best first")
-    option("--json", action="store_true", help="JSON lines, with probabilities and characters")
-    line = "give no answer where its score exceeds that of the best by more than this; default: that of the model"
+    option("--squad", metavar="FILE", help="answer the questions in a SQuAD JSON file")
+    option("--out", metavar="FILE", help="write to a file; with --squad, {id: answer} as the official script expects")
+    option("--n", type=int, default=1, metavar="N", help="how many answers per question, best first")
+    option("--json", action="store_true", help="JSON lines, with probabilities and character offsets")
+    line = "give no answer where its score exceeds the best answer's by more than this (default: the model's own threshold)"
     option("--threshold", type=float, help=line)
-    option("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    option("--batch-tokens", type=int, default=4096, help="maximum number of subwords per batch")
     add_device(parser)
 
 
@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.common import open_product, write_lines
 
     if args.squad and (args.context or args.text or args.input):
-        raise ValueError("--squad has questions and contexts: leave out the others")
+        raise ValueError("--squad already contains questions and contexts: leave out the others")
     if args.text and args.input:
-        raise ValueError("there are questions and --input: give one of the two")
+        raise ValueError("give either questions or --input, not both")
     if args.n < 1:
         raise ValueError(f"--n is {args.n}; it must be at least 1")
     product = open_product(args, "answer")
@@ -68,7 +68,7 @@ def _pairs(args: argparse.Namespace) -> list[tuple[str, str]]:
     for number, line in enumerate(lines, 1):
         if "\t" not in line:
             raise ValueError(
-                f"line {number} has no tab: put one between a question and its context, or name --context FILE"
+                f"line {number} has no tab: put one between the question and its context, or give --context FILE"
             )
     return [(question, context) for question, _, context in (line.partition("\t") for line in lines)]
 
@@ -94,9 +94,7 @@ def _remark(found: list, product: Any) -> None:
     from heed.cli.common import errors
 
     if cut := sum(own.cut for own in found):
-        line = (
-            f"{cut:,} of {len(found):,} questions are longer than {product.sizes.max_question} subwords, and were cut."
-        )
+        line = f"{cut:,} of {len(found):,} questions are longer than {product.sizes.max_question} subwords and were truncated."
         errors().print(f"[dim]{line}[/]", highlight=False)
 
 
@@ -130,11 +128,11 @@ def evaluate(args: argparse.Namespace) -> int:
     from heed.evaluation.answering import answer_scores, measure, measure_both
 
     if not args.squad:
-        raise ValueError(f"{args.system} is a question-answering model: name questions and answers with --squad FILE")
+        raise ValueError(f"{args.system} is a question-answering model: give questions and answers with --squad FILE")
     questions = squad.read(Path(args.squad))
     unknown = [one.id for one in questions if not one.answered]
     if unknown:
-        raise ValueError(f"{args.squad}, question {unknown[0]} has no answers to compare with: it is of a test set")
+        raise ValueError(f"{args.squad}, question {unknown[0]} has no reference answers: it comes from a test set")
     expected = [[answer.text for answer in one.answers] for one in questions]
     answerable = np.array([bool(own) for own in expected])
     pairs, found = [(one.text, one.context) for one in questions], []

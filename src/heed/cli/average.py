@@ -6,20 +6,20 @@ from pathlib import Path
 
 EXAMPLES = """\
 examples:
-  heed average runs/en-de --out runs/en-de-avg                   # all checkpoints that are kept (training.keep)
+  heed average runs/en-de --out runs/en-de-avg                   # all checkpoints kept (training.keep)
   heed average runs/en-de --last 2 --out runs/en-de-avg
   heed average runs/a/model runs/b/model --out averaged          # models of the same shape
 
-The folders may be of any kind that heed reads. The result is a model folder that every other verb takes.
+The folders may be in any format Heed reads. The result is a model folder that works with every other command.
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", nargs="+", help="one run, or several model folders")
     parser.add_argument(
-        "--last", type=int, help="for a run: how many of its last checkpoints (default: all that are kept)"
+        "--last", type=int, help="for a run: how many of its last checkpoints to average (default: all that are kept)"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the model is written")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write the model")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--last is {args.last}; it must be at least 1")
     if len(args.folders) > 1:
         if args.last:
-            raise ValueError("--last goes with one run; for several model folders, name just those you want")
+            raise ValueError("--last is for a single run; with several model folders, list only the ones you want")
         package, names = _mean_of_models(args.folders), args.folders
     else:
         package, names = _mean_of_checkpoints(Path(args.folders[0]), args.last)
@@ -54,9 +54,9 @@ def _mean_of_checkpoints(folder: Path, last: int | None):
 
     kept = checkpoints.list_checkpoints(folder / "checkpoints")
     if not kept:
-        raise ValueError(f"{folder} has no checkpoints: name a run folder, or several model folders")
+        raise ValueError(f"{folder} has no checkpoints: give a run folder, or several model folders")
     if last and len(kept) < last:
-        raise ValueError(f"{folder} keeps {len(kept)} checkpoints, not {last}; training.keep says how many are kept")
+        raise ValueError(f"{folder} keeps {len(kept)} checkpoints, not {last}; training.keep sets how many are kept")
     chosen = kept[-last:] if last else kept
     package = open_package(folder)
     put(package.model, mean(chosen, checkpoints.read_weights), folder / "checkpoints")
@@ -84,12 +84,12 @@ def _check_alike(name: str, one, other_name: str, other) -> None:
     inputs = [_input_keys(own) for own in (one, other)]
     if inputs[0] != inputs[1]:
         what = "different subwords" if "images" not in one.processors else "another size or colours of images"
-        raise ValueError(f"{name} and {other_name} have {what}: their mean would mean nothing")
+        raise ValueError(f"{name} and {other_name} have {what}: their average would be meaningless")
     labels = [own.processors["labels"].names if "labels" in own.processors else None for own in (one, other)]
     if labels[0] != labels[1]:
-        raise ValueError(f"{name} and {other_name} have different labels: their mean would mean nothing")
+        raise ValueError(f"{name} and {other_name} have different labels: their average would be meaningless")
     if _shape(one.model) != _shape(other.model):
-        raise ValueError(f"{name} and {other_name} are of different shapes: see `heed info` of both")
+        raise ValueError(f"{name} and {other_name} have different architectures: compare them with `heed info`")
 
 
 def _input_keys(package) -> list[str]:

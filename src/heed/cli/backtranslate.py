@@ -8,14 +8,15 @@ examples:
   heed backtranslate runs/en-ko mono.en --out synthetic.tsv       # for a model from ko to en
   heed backtranslate runs/en-ko mono.en.gz --out synthetic.tsv --sample --top-k 10 --tag "<bt>"
 
-MODEL translates in the other direction: from the language that the new model will write. Each line of the result is a
-translation, a tab and the line itself, so that the file is a corpus of the new model (docs/guides/data.md):
+MODEL translates in the opposite direction: from the language that the new model will produce. Each line of the result
+is a translation, a tab and the line itself, so the file can be used as a corpus for the new model
+(docs/guides/data.md):
 
   [[data.corpora]]
   tsv = "synthetic.tsv"
   tag = "<bt>"
 
-Searching with a beam, the default, is better where there is little genuine text; with a million pairs and more, sampling is
+Beam search, the default, works better with little parallel text; with a million pairs or more, sampling is
 (Edunov et al., 2018). After Ctrl-C, a crash or kill -9 the same command continues, and the result is the same.
 """
 
@@ -23,24 +24,26 @@ Searching with a beam, the default, is better where there is little genuine text
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_direction, add_engine, split_names
 
-    names = "a run, a model folder, or a name on the hub; several with commas are an ensemble"
+    names = "a run, a model folder, or a name on the hub; several, separated by commas, form an ensemble"
     parser.add_argument("folder", metavar="MODEL", type=split_names, help=names)
     parser.add_argument(
         "mono", metavar="FILE", type=Path, help="text in the model's source language: plain, .gz or .xz"
     )
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="the pairs, as TSV; OUT.part until done"
+        "--out", type=Path, required=True, metavar="FILE", help="the TSV file of pairs; OUT.part until it is complete"
     )
-    parser.add_argument("--tag", default="", help="a word to write before each translation, such as <bt>")
-    parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
-    parser.add_argument("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
-    parser.add_argument("--sample", action="store_true", default=None, help="sample each token, instead of searching")
-    parser.add_argument("--temperature", type=float, help="above 1: more varied; below 1: closer to the likeliest")
-    parser.add_argument("--top-k", type=int, help="sample from the K likeliest tokens")
-    parser.add_argument("--top-p", type=float, help="sample from the fewest tokens that hold P of the probability")
-    parser.add_argument("--seed", type=int, help="the same seed gives the same translations")
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--tag", default="", help="a tag to put before each translation, such as <bt>")
+    parser.add_argument("--beam", type=int, help="beam size; 1 is greedy search")
+    parser.add_argument(
+        "--length-penalty", type=float, help="exponent alpha of the length penalty; larger favours longer output"
+    )
+    parser.add_argument("--sample", action="store_true", default=None, help="sample each token instead of searching")
+    parser.add_argument("--temperature", type=float, help="above 1: more varied; below 1: closer to greedy")
+    parser.add_argument("--top-k", type=int, help="sample from the K most likely tokens")
+    parser.add_argument("--top-p", type=float, help="sample from the smallest set of tokens with total probability P")
+    parser.add_argument("--seed", type=int, help="random seed; the same seed gives the same translations")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="maximum number of subwords per batch")
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
     add_direction(parser)
     add_device(parser)
     add_engine(parser)
@@ -58,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.sample:
         for name in ("temperature", "top_k", "top_p", "seed"):
             if name in decoding:
-                raise ValueError(f"--{name.replace('_', '-')} is for sampling: give --sample too")
+                raise ValueError(f"--{name.replace('_', '-')} is for sampling: add --sample")
     job = backtranslate.BackTranslation(args.mono, args.out, args.tag, args.batch_tokens, {"nbest": 1, **decoding})
     translator = open_product(args, "translate")
     console = errors()
@@ -67,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         with progress(console) as tell:
             counts = backtranslate.run(job, translator, tell, warn_on(console))
     except KeyboardInterrupt:
-        console.print(f"Interrupted; what is translated is kept in {job.part}. The same command continues it.")
+        console.print(f"Interrupted; finished translations are kept in {job.part}. Run the same command to continue.")
         return 130
     console.print(f"{args.out}: {counts.describe()}", highlight=False)
     return 0

@@ -7,12 +7,12 @@ examples:
   heed classify runs/reviews < texts.txt > labels.txt
   heed classify runs/reviews --input texts.txt --out labels.txt --resume   # after a crash, from where it stopped
   heed classify runs/reviews "What a film." "I left early."
-  heed classify runs/reviews --scores < texts.txt        # the probability before each label
+  heed classify runs/reviews --scores < texts.txt        # with the probability before each label
   heed classify runs/reviews --reference test.labels < test.txt
-  heed classify runs/sts-b "A man sings.<tab>A man is singing."     # pairs and choices have tabs between their parts
-  heed classify runs/mrpc --tsv msr_paraphrase_test.txt             # the columns are those of training
+  heed classify runs/sts-b "A man sings.<tab>A man is singing."     # tabs separate the parts of a pair or the choices
+  heed classify runs/mrpc --tsv msr_paraphrase_test.txt             # same columns as in training
   heed classify runs/swag --tsv test.jsonl --columns ctx endings
-  heed classify runs/vit cat.png photos/                            # a model of images: the five likeliest classes of each
+  heed classify runs/vit cat.png photos/                            # an image model: the five most likely classes of each image
   heed train --from facebook/bart-base --set task.name=classification --source train.txt --target train.labels --out runs/reviews
 """
 
@@ -24,19 +24,21 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
     parser.add_argument(
-        "text", nargs="*", help="texts; without any, lines of standard input; for a model of images, images and folders"
+        "text", nargs="*", help="texts (default: lines of standard input); for an image model, images and folders"
     )
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
     add_table(parser, "read texts")
-    parser.add_argument("--out", metavar="FILE", help="write labels to a file, one a line")
+    parser.add_argument("--out", metavar="FILE", help="write labels to a file, one per line")
     add_resume(parser)
     parser.add_argument("--scores", action="store_true", help="write the probability and a tab before each label")
     parser.add_argument(
         "--reference",
         metavar="FILE",
-        help="the right labels: prints the accuracy; or the right numbers: prints correlations",
+        help="reference labels, to print the accuracy; or reference numbers, to print correlations",
     )
-    parser.add_argument("--top", type=int, default=5, metavar="K", help="how many classes of an image to write (5)")
+    parser.add_argument(
+        "--top", type=int, default=5, metavar="K", help="how many classes to list per image (default: 5)"
+    )
     add_batches(parser, ["refuse", "cut"], "texts")
     parser.set_defaults(batch_tokens=None)  # more on a GPU
     add_precision(parser)
@@ -55,14 +57,14 @@ def run(args: argparse.Namespace) -> int:
         check_resume(args, False, "a model of texts, --input FILE")
         return images.classify(args)
     if args.text and args.input:
-        raise ValueError("there are texts and --input: give one of the two")
+        raise ValueError("give either texts or --input, not both")
     if args.tsv and (args.text or args.input):
-        raise ValueError("there is --tsv and another text: give one of the two")
+        raise ValueError("give either --tsv or texts, not both")
     check_resume(args, bool(args.input and not args.reference), "--input FILE, without --reference,")
     classifier = open_product(args, "classify")
     in_precision(classifier.model, args.precision)
     if args.scores and not classifier.labelled:
-        raise ValueError(f"{args.folder} is {classifier.noun}: what it writes has no probability; leave --scores out")
+        raise ValueError(f"{args.folder} is {classifier.noun}: it predicts no probabilities; leave --scores out")
     if args.input and classifier.in_any_chunks and not args.reference:
         _classify_file(classifier, args)
         return 0

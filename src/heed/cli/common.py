@@ -10,51 +10,47 @@ from pathlib import Path
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
-    parser.add_argument("--threads", type=_threads, help="how many threads to use on the CPU")
+    parser.add_argument("--device", default="auto", help="auto (a GPU if available), cpu, cuda, cuda:1")
+    parser.add_argument("--threads", type=_threads, help="number of CPU threads")
 
 
 def _threads(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1024:
-        raise argparse.ArgumentTypeError(f"it is {text}; it must be a whole number, at least 1 and at most 1,024")
+        raise argparse.ArgumentTypeError(f"it is {text}; it must be an integer, at least 1 and at most 1,024")
     return int(text)
 
 
 def add_batches(parser: argparse.ArgumentParser, too_long: list[str], what: str) -> None:
-    line = f"what to do with {what} too long for the model"
+    line = f"how to handle {what} too long for the model"
     parser.add_argument("--too-long", choices=too_long, default=too_long[0], help=line)
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="maximum number of subwords per batch")
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
-    line = "auto (default): bfloat16 for an encoder on a GPU that multiplies it, else float32"
+    line = "auto (default): bfloat16 for an encoder on a GPU that supports it, else float32"
     parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto", help=line)
 
 
 def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
-    line = f"what runs the search; auto is ctranslate2 where it can, else torch (default: {default}; docs/internals/speed.md)"
+    line = f"decoding engine; auto is ctranslate2 where supported, else torch (default: {default}; docs/internals/speed.md)"
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default=default, help=line)
 
 
 def add_text_engine(parser: argparse.ArgumentParser) -> None:
-    line = (
-        "what runs a language model: auto (the default) is torch, and CUDA graphs in bfloat16 on an NVIDIA GPU; for a GPT-2 on the "
-        "CPU ctranslate2 where it can: --greedy, and scores"
-    )
+    line = "inference engine: auto (the default) is torch, with CUDA graphs in bfloat16 on an NVIDIA GPU; for GPT-2 on the CPU, ctranslate2 where supported: --greedy, and scores"
     parser.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default="auto", help=line)
 
 
 def add_encoder_engine(parser: argparse.ArgumentParser) -> None:
-    line = (
-        "what runs a BERT, RoBERTa or ELECTRA on the CPU: auto (the default) is ctranslate2 in float32 for many texts, else torch; "
-        "ctranslate2-int8 is faster, and its numbers are rounded (docs/guides/encoders.md)"
-    )
+    line = "inference engine for BERT, RoBERTa or ELECTRA on the CPU: auto (the default) is ctranslate2 in float32 for many texts, else torch; ctranslate2-int8 is faster and quantized (docs/guides/encoders.md)"
     choices = ["auto", "torch", "ctranslate2", "ctranslate2-int8"]
     parser.add_argument("--engine", choices=choices, default="auto", help=line)
 
 
 def add_direction(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("direction, for a model of several (ko, pt-BR, Korean, or the model's own codes)")
+    group = parser.add_argument_group(
+        "translation direction, for a multilingual model (ko, pt-BR, Korean, or the model's own codes)"
+    )
     group.add_argument("--from", dest="from_language", metavar="LANGUAGE", help="the language of the texts")
     group.add_argument("--to", dest="to_language", metavar="LANGUAGE", help="the language to translate into")
 
@@ -65,21 +61,21 @@ def add_reranking(parser: argparse._ActionsContainer) -> None:
     option(
         "--rerank",
         choices=["none", "mbr"],
-        help="mbr: the candidate most similar to all others (docs/guides/search.md)",
+        help="mbr: the candidate most similar to all the others (docs/guides/search.md)",
     )
     option(
-        "--candidates", type=int, metavar="N", help="how many candidates --rerank mbr has, of each kind (default: 16)"
+        "--candidates", type=int, metavar="N", help="number of candidates of each kind for --rerank mbr (default: 16)"
     )
-    option("--candidates-from", choices=["beam", "samples", "both"], help="where they come from (default: beam)")
     option(
-        "--utility", choices=["bleu", "chrf"], help="how the similarity of two candidates is measured (default: bleu)"
+        "--candidates-from", choices=["beam", "samples", "both"], help="how candidates are generated (default: beam)"
     )
+    option("--utility", choices=["bleu", "chrf"], help="similarity metric (default: bleu)")
     for name, what in (
         ("loops", "repeats itself"),
-        ("overlong", "does not end in time"),
+        ("overlong", "reaches the length limit"),
         ("copies", "copies the source"),
     ):
-        line = f"do not search again where a translation {what}"
+        line = f"do not decode again where a translation {what}"
         option(f"--allow-{name}", dest=f"avoid_{name}", action="store_false", default=None, help=line)
 
 
@@ -104,7 +100,7 @@ def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None 
     if "translate" in product.verbs:
         return product.toward(*languages)
     if any(languages):
-        raise ValueError(f"--from and --to are for translators, and this is {product.noun}: leave them out")
+        raise ValueError(f"--from and --to are for translation models, and this is {product.noun}: leave them out")
     return product
 
 

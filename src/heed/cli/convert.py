@@ -7,23 +7,23 @@ EXAMPLES = """\
 examples:
   heed convert Helsinki-NLP/opus-mt-ko-en --out models/ko-en                # a name on the Hugging Face hub
   heed convert Helsinki-NLP/opus-mt-ko-en --revision main --out models/ko-en
-  heed convert downloads/bart-large-cnn --out models/bart                   # a folder of transformers
+  heed convert downloads/bart-large-cnn --out models/bart                   # a transformers folder
   heed convert runs/en-de --out exported                                    # for transformers (model.norm = "post")
   heed convert runs/en-de --to ctranslate2 --quantize int8 --out fast       # for CTranslate2
 
-heed reads MarianMT, BART, Pegasus, mBART-50, M2M-100, NLLB, GPT, GPT-2, CTRL, BERT, ALBERT, RoBERTa, ELECTRA and BigBird. A Transformer of heed is written for transformers as a Marian, if it has the
-paper's norms and positions (model.norm = "post", model.positions = "sinusoidal"), and for CTranslate2 whatever its shape.
-A GPT-2 is written for transformers and for CTranslate2, and so are a BERT and a RoBERTa.
-With HF_HUB_OFFLINE=1 names are looked up in the cache only.
+heed reads MarianMT, BART, Pegasus, mBART-50, M2M-100, NLLB, GPT, GPT-2, CTRL, BERT, ALBERT, RoBERTa, ELECTRA and
+BigBird. A Heed Transformer is exported to transformers as a Marian model if it has the paper's norms and positions
+(model.norm = "post", model.positions = "sinusoidal"), and to CTranslate2 whatever its architecture. GPT-2, BERT and
+RoBERTa are exported to both. With HF_HUB_OFFLINE=1 names are looked up in the cache only.
 """
 FORMS = ("heed", "huggingface", "ctranslate2")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="a run, a model folder, a folder of transformers, or a name on the hub")
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the model is written")
-    parser.add_argument("--to", choices=FORMS, help="default: huggingface for a model of heed, heed for any other")
-    parser.add_argument("--quantize", metavar="KIND", help="for CTranslate2: int8, float16 and others")
+    parser.add_argument("model", help="a run, a model folder, a transformers folder, or a name on the hub")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write the model")
+    parser.add_argument("--to", choices=FORMS, help="default: huggingface for a Heed model, heed for any other")
+    parser.add_argument("--quantize", metavar="KIND", help="for CTranslate2: int8, float16, …")
     parser.add_argument("--revision", help="for a name on the hub: a commit, a tag or a branch")
 
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     result = {"heed": _heed, "huggingface": _huggingface, "ctranslate2": _ctranslate2}[to](package, args)
     ignored = package.facts.get("origin", {}).get("left")
     if theirs and ignored:
-        result += f". Of the settings of its search, heed has left aside {', '.join(ignored)}"
+        result += f". These generation settings are not supported and were dropped: {', '.join(ignored)}"
     errors().print(f"{args.out} is {result}", soft_wrap=True, markup=False, highlight=False)
     return 0
 
@@ -56,7 +56,7 @@ def _check_exportable(package, name: str) -> None:
     if "images" not in package.processors and isinstance(package.vocabularies[0], Words):
         what = "has a vocabulary of whole words"
     if what:
-        raise ValueError(f"{name} {what}, which neither transformers nor CTranslate2 reads: it stays with heed")
+        raise ValueError(f"{name} {what}, which neither transformers nor CTranslate2 supports: it cannot be exported")
 
 
 def _heed(package, args: argparse.Namespace) -> str:

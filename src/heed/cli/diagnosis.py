@@ -21,6 +21,8 @@ EXTRAS = {  # of pyproject.toml: the module, and what it is for
     "parquet": ("pyarrow", "logs of interactions in Parquet"),
     "audio": ("soundfile", "FLAC, Ogg and MP3 files"),
     "faiss": ("faiss", "recommendations out of millions of items (--search faiss)"),
+    "ray": ("ray", "bulk work on a Ray cluster"),
+    "spark": ("pyspark", "bulk work on a Spark cluster"),
 }
 PROGRAMS = {"espeak-ng": "heed speak-corpus"}
 ENVIRONMENT = ("HEED_CACHE", "HF_HOME", "HF_HUB_OFFLINE", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
@@ -64,7 +66,7 @@ def _private(text: str) -> str:
 def _heed() -> dict[str, str]:
     return {
         "version": __version__,
-        "folder": _private(str(Path(__file__).parent)),
+        "folder": _private(str(Path(__file__).parents[1])),
         "python": platform.python_version(),
         "system": platform.platform(),
     }

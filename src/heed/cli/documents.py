@@ -50,14 +50,14 @@ def _output_path(args: argparse.Namespace) -> Path:
             f"--file translates a document, and {given[0].replace('--text', 'a sentence')} is for lines: leave it out"
         )
     if args.out is None:
-        raise ValueError("--file needs --out: the name of the file that is to be written")
+        raise ValueError("--file needs --out: the name of the file to write")
     out = Path(args.out)
     if out.is_dir():
         raise ValueError(f"--out {out} is a folder; it must be the name of a file")
     if out.exists() and Path(args.file).exists() and os.path.samefile(out, args.file):
-        raise ValueError(f"--out is the document itself, {out}: give it another name")
+        raise ValueError(f"--out is the input document itself, {out}: give it another name")
     if out.exists() and not args.force:
-        raise ValueError(f"--out {out} exists already: give another name, or --force to overwrite it")
+        raise ValueError(f"--out {out} already exists: choose another name, or use --force to overwrite it")
     _check_writable(out)
     _check_format(args, out)
     return out
@@ -78,7 +78,7 @@ def _check_format(args: argparse.Namespace, out: Path) -> None:
     kind, other = args.format or kind_of(args.file), KINDS.get(out.suffix.lower())
     if other not in (None, kind) and args.format is None:
         raise ValueError(
-            f"--out ends in {out.suffix}, and {args.file} in {Path(args.file).suffix}: a document keeps its format"
+            f"--out ends in {out.suffix}, and {args.file} in {Path(args.file).suffix}: the format cannot change"
         )
 
 
@@ -86,7 +86,7 @@ def report_missing(missing) -> None:
     """Print the glossary's terms that are missing in translations on standard error, one on a line."""
     for term in dict.fromkeys(missing):
         times = f", {count} times" if (count := missing.count(term)) > 1 else ""
-        sentence = f"{term.target!r} (for {term.source!r}) is missing{times}: there was no room for it"
+        sentence = f"{term.target!r} (for {term.source!r}) is missing{times}: it could not be placed"
         print(f"heed: {sentence}", file=sys.stderr)
 
 

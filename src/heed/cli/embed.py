@@ -5,17 +5,17 @@ from pathlib import Path
 
 EXAMPLES = """\
 examples:
-  heed embed runs/sentences --input texts.txt --out vectors.npy            # float32, a row for each line
+  heed embed runs/sentences --input texts.txt --out vectors.npy            # float32, one row per line
   heed embed runs/sentences --input corpus.txt --out vectors.npy --resume  # after a crash, from where it stopped
   heed embed sentence-transformers/all-MiniLM-L6-v2 --search texts.txt "Where is the station?"
   heed embed runs/sentences --search texts.txt --top 3 < queries.txt
-  heed embed runs/sentences --pairs pairs.tsv                              # the cosine of the two texts of each line
+  heed embed runs/sentences --pairs pairs.tsv                              # the cosine similarity of the two texts on each line
   heed embed google-bert/bert-base-multilingual-cased --pool cls --normalize --input texts.txt --out vectors.npy
-  heed embed runs/vit photos/ --out vectors.npy                            # a model of images: a vector for each image
-  heed embed runs/vit cat.png --search photos/ --top 3                     # the images that are most similar
+  heed embed runs/vit photos/ --out vectors.npy                            # an image model: one vector per image
+  heed embed runs/vit cat.png --search photos/ --top 3                     # the most similar images
 
-Any encoder embeds: a pre-trained one, the body of a classifier, a folder of transformers or of sentence-transformers.
-One that was trained for it is better by far: task.name = "embedding" (docs/guides/embeddings.md).
+Any encoder can embed: a pre-trained one, the body of a classifier, a transformers or sentence-transformers folder.
+One trained for it is far better: task.name = "embedding" (docs/guides/embeddings.md).
 """
 
 
@@ -25,23 +25,21 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     option = parser.add_argument
     option("folder", help="a run, a model folder, or a name on the hub")
-    option("text", nargs="*", help="texts, or queries; without any, lines of standard input")
+    option("text", nargs="*", help="texts or queries (default: lines of standard input)")
     option("--input", metavar="FILE", help="read lines from a file")
     option("--out", type=Path, metavar="FILE", help="write the vectors to a .npy file; with --search and --pairs, text")
     add_resume(parser)
-    option("--search", type=Path, metavar="FILE", help="find the lines of this file that are most similar to each text")
-    option("--top", type=int, default=10, metavar="K", help="how many lines --search finds (10)")
-    option("--pairs", metavar="FILE", help="a table of two columns: write the cosine of each pair")
+    option("--search", type=Path, metavar="FILE", help="find the lines of this file most similar to each text")
+    option("--top", type=int, default=10, metavar="K", help="how many lines --search returns (default: 10)")
+    option("--pairs", metavar="FILE", help="a two-column table: write the cosine similarity of each pair")
     option(
         "--pool",
         choices=["mean", "cls", "max"],
-        help="how states become a vector; default: as the folder says, else mean",
+        help="pooling of the states (default: as the model folder specifies, else mean)",
     )
     option("--normalize", action="store_true", help="scale vectors to length 1")
-    option(
-        "--too-long", choices=["refuse", "cut"], default="refuse", help="what to do with texts too long for the model"
-    )
-    option("--batch-tokens", type=int, help="subwords in a batch; default: 4,096, on a GPU 32,768")
+    option("--too-long", choices=["refuse", "cut"], default="refuse", help="how to handle texts too long for the model")
+    option("--batch-tokens", type=int, help="maximum number of subwords per batch (default: 4,096; on a GPU 32,768)")
     add_precision(parser)
     add_device(parser)
 
@@ -76,19 +74,17 @@ def _check(args: argparse.Namespace) -> None:
 
     check_resume(args, bool(args.input and not args.search))
     if args.text and args.input:
-        raise ValueError("there are texts and --input: give one of the two")
+        raise ValueError("give either texts or --input, not both")
     if args.pairs and (args.text or args.input or args.search):
-        raise ValueError("--pairs has texts of its own: leave out other texts, --input and --search")
+        raise ValueError("--pairs already contains texts: leave out other texts, --input and --search")
     if not (args.out or args.search or args.pairs):
-        raise ValueError(
-            "vectors are written to a file: name it with --out vectors.npy, or ask for --search or --pairs"
-        )
+        raise ValueError("vectors are written to a file: give --out vectors.npy, or use --search or --pairs")
     if args.top < 1:
         raise ValueError(f"--top is {args.top}; it must be at least 1")
     if args.batch_tokens is not None and args.batch_tokens < 1:
         raise ValueError(f"--batch-tokens is {args.batch_tokens}; it must be at least 1")
     if args.out and not (args.search or args.pairs) and args.out.suffix != ".npy":
-        raise ValueError(f"--out is {args.out}; vectors are written in numpy's format: call it {args.out.stem}.npy")
+        raise ValueError(f"--out is {args.out}; vectors are written in NumPy format: name it {args.out.stem}.npy")
 
 
 def _pairs(name: str) -> tuple[list[str], list[str]]:
@@ -183,8 +179,8 @@ def evaluate(args: argparse.Namespace) -> int:
 
     if not args.tsv and not (args.source and args.reference):
         raise ValueError(
-            f"{args.system} is an embedding model: name pairs of texts with a number each, --tsv FILE --columns 1 2 3, or texts and "
-            "their counterparts line by line, --source FILE and --reference FILE"
+            f"{args.system} is an embedding model: give pairs of texts with a score each, --tsv FILE --columns 1 2 3, "
+            "or parallel texts, --source FILE and --reference FILE"
         )
     names = [name for name in (args.system, args.against) if name]
     models = [open_product(args, "embed", [name]) for name in names]
@@ -208,7 +204,7 @@ def _scored(args: argparse.Namespace):
         raise ValueError(f"--columns has {len(columns)}; three are needed: two texts and a number")
     found = read_scored([args.tsv], columns)
     if found is None:
-        raise ValueError(f"{args.tsv} has no lines")
+        raise ValueError(f"{args.tsv} is empty")
     return found
 
 
@@ -220,7 +216,8 @@ def _counterparts(args: argparse.Namespace, models: list):
     one, other = read_lines(args.source), read_lines(args.reference[0])
     if len(one) != len(other):
         raise ValueError(
-            f"{args.source} has {len(one):,} lines and {args.reference[0]} {len(other):,}: line by line they go together"
+            f"{args.source} has {len(one):,} lines and {args.reference[0]} {len(other):,}: they must correspond line "
+            "by line"
         )
     found = [ranks(*(model.embed(texts, too_long="cut") for texts in (one, other)), other) for model in models]
     return one, other, found

@@ -10,30 +10,30 @@ examples:
   heed evaluate runs/en-de --source test.en --reference test.de
   heed evaluate runs/en-de --source test.en --reference test.de --lowercase --against runs/other
   heed evaluate runs/ko-en --source test.ko --reference test.en --gold test.align
-  heed evaluate runs/many --to de --source test.en --reference test.de    # one direction of several (docs/guides/data.md)
+  heed evaluate runs/many --to de --source test.en --reference test.de    # one direction of a multilingual model (docs/guides/data.md)
   heed evaluate runs/en-de --source test.en --reference test.de --rerank mbr    # docs/guides/search.md
-  heed evaluate test.hyp --reference test.de             # existing translations, in a file
+  heed evaluate test.hyp --reference test.de             # existing translations in a file
   heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
   heed evaluate runs/wiki --text test.txt                # the perplexity of a language model
-  heed evaluate runs/bert --text test.txt                # how well masked words are found, and with what corruption
-  heed evaluate runs/gpt2 --text test.txt --stride 64    # a sliding window: each token sees more of the text before it
+  heed evaluate runs/bert --text test.txt                # accuracy on masked words, by kind of corruption
+  heed evaluate runs/gpt2 --text test.txt --stride 64    # a sliding window: each token sees more left context
   heed evaluate runs/xl --text test.txt --memory 640     # Transformer-XL with a longer memory
   heed evaluate runs/ctrl --text test.txt --code Reviews
-  heed evaluate runs/mrpc --tsv dev.tsv                  # a classifier, with the columns that it was trained on
+  heed evaluate runs/mrpc --tsv dev.tsv                  # a classifier, with the columns it was trained on
   heed evaluate runs/sts-b --tsv dev.tsv --columns sentence1 sentence2 score --against runs/other
   heed evaluate runs/reviews --source test.txt --reference test.labels
   heed evaluate runs/names --conll test.conll            # a tagger: F1 by entity
-  heed evaluate runs/sentences --tsv sts-dev.tsv --columns 1 2 3           # an embedding model: cosines beside numbers
-  heed evaluate runs/sentences --source test.ko --reference test.en       # is each text's own counterpart the nearest?
-  heed evaluate runs/sasrec --against runs/cl4srec         # a recommender, on what was held out of its log
+  heed evaluate runs/sentences --tsv sts-dev.tsv --columns 1 2 3           # an embedding model: cosines against gold scores
+  heed evaluate runs/sentences --source test.ko --reference test.en       # retrieval: is each text's counterpart the nearest?
+  heed evaluate runs/sasrec --against runs/cl4srec         # a recommender, on the held-out part of its log
   heed evaluate runs/sasrec --interactions log.csv --at 10
-  heed evaluate runs/vit --images test/ --pictures report   # an image classifier; a folder for each class
+  heed evaluate runs/vit --images test/ --pictures report   # an image classifier; one folder per class
   heed evaluate runs/an4 --audio an4-mfcc --split test     # a speech recognizer: word and character error rates
-  heed evaluate runs/squad --squad dev-v2.0.json --against runs/other    # answers to questions
+  heed evaluate runs/squad --squad dev-v2.0.json --against runs/other    # question answering
 
---sentences writes a table of all sentences, the worst first, as .tsv or as one .html page with the
-differences marked. --against gives the p-value of a paired bootstrap test for each metric.
+--sentences writes a table of all sentences, worst first, as .tsv or as an .html page with the differences marked.
+--against gives the p-value of a paired bootstrap test for each metric.
 """
 
 
@@ -46,14 +46,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.tag import add_conll
 
     option = parser.add_argument
-    option("system", help="a run or model folder (several with commas: an ensemble), or a file of translations")
-    option("--source", metavar="FILE", help="what to translate; needed for a folder")
+    option(
+        "system", help="a run or model folder (several, separated by commas: an ensemble), or a file of translations"
+    )
+    option("--source", metavar="FILE", help="the text to translate; required when MODEL is a model")
     option("--reference", nargs="+", metavar="FILE", help="one or more reference translations")
-    option("--text", metavar="FILE", help="for a language model: a text to measure it on")
+    option("--text", metavar="FILE", help="for a language model: the text to evaluate on")
     add_context(parser)
     add_table(parser, "for a classifier: texts and labels")
     add_conll(parser, "for a tagger: words and labels, in a CoNLL file")
-    option("--squad", metavar="FILE", help="for question answering: questions and answers, in SQuAD's JSON")
+    option("--squad", metavar="FILE", help="for question answering: a SQuAD JSON file")
     option("--images", nargs="+", metavar="PATH", help="for an image classifier: a folder of folders, CSV, IDX, sheets")
     option(
         "--pictures",
@@ -61,19 +63,19 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="write a confusion matrix, a calibration plot and the worst mistakes as PNG",
     )
-    option("--against", metavar="SYSTEM", help="another folder or file to compare with")
+    option("--against", metavar="SYSTEM", help="another model or file of translations to compare with")
     option("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
     option("--out", metavar="FILE", help="write the translations to a file")
     option("--json", type=Path, metavar="FILE", help="write the scores as JSON")
     option("--gold", metavar="FILE", help="gold word alignments (0-0 1-2), for the alignment error rate")
-    option("--rouge", action="store_true", help="also ROUGE-1, ROUGE-2 and ROUGE-L, against the first reference")
-    option("--lowercase", action="store_true", help="score in lower case")
+    option("--rouge", action="store_true", help="also compute ROUGE-1, ROUGE-2 and ROUGE-L against the first reference")
+    option("--lowercase", action="store_true", help="lowercase before scoring")
     option(
         "--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200"
     )
-    option("--samples", type=int, default=1000, help="how many samples the bootstrap draws")
-    option("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
-    option("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
+    option("--samples", type=int, default=1000, help="number of bootstrap samples")
+    option("--beam", type=int, help="beam size; 1 is greedy search")
+    option("--length-penalty", type=float, help="exponent alpha of the length penalty; larger favours longer output")
     add_reranking(parser)
     add_ranking(parser)
     add_audio(parser)
@@ -115,13 +117,14 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
 
     language.check_context(args)
     if not args.reference:
-        raise ValueError("name what to compare with: --reference FILE, or for a language model --text FILE")
+        raise ValueError("give something to compare with: --reference FILE, or for a language model --text FILE")
     references = [read_lines(path) for path in args.reference]
     sources = read_lines(args.source) if args.source else None
     for path, reference in zip(args.reference, references, strict=True):  # before anything slow
         if sources is not None and len(reference) != len(sources):
             raise ValueError(
-                f"{args.source} has {len(sources):,} lines and {path} {len(reference):,}: line by line they go together"
+                f"{args.source} has {len(sources):,} lines and {path} {len(reference):,}: they must correspond line by "
+                "line"
             )
     options = {"lowercase": args.lowercase, "tokenize": args.tokenize}
     metrics(**options)  # a tokenizer that is not there is reported before anything is translated
@@ -163,7 +166,7 @@ def _translations(system: str, sources: list[str] | None, args: argparse.Namespa
     options = next((option for verb, option in wanted.items() if has_verb(system, verb)), "--text FILE")
     check_product(args, split_names(system), "translate", options)
     if sources is None:
-        raise ValueError(f"{system} is a model: name what it should translate with --source FILE")
+        raise ValueError(f"{system} is a model: give the text to translate with --source FILE")
     translator = open_product(args, "translate", split_names(system))
     return [translation.text for translation in translator.translate(sources, **_decoding(args))], translator
 
@@ -179,7 +182,7 @@ def _show(console, scores) -> None:
     for metric in (scores.bleu, scores.chrf, scores.ter):
         line = f"{metric.name:<6}[bold]{metric.value:>7.2f}[/]  {metric.signature}"
         console.print(line, highlight=False, soft_wrap=True)
-    console.print(f"[dim]{scores.lines:,} sentences; for TER less is better[/]", highlight=False)
+    console.print(f"[dim]{scores.lines:,} sentences; for TER, lower is better[/]", highlight=False)
 
 
 def _show_rouge(console, summaries: list[str], references: list[str]):
@@ -207,7 +210,7 @@ def _show_comparison(console, args: argparse.Namespace, comparison) -> None:
         console.print(f"[dim]{one.name:<6}{one.signature}[/]", highlight=False, soft_wrap=True)
     console.print(
         f"[dim]{comparison.lines:,} sentences, paired bootstrap of {comparison.samples:,} samples; ± is the half-width "
-        "of the 95 % interval; p below 0.05: hardly a difference by chance; for TER less is better[/]",
+        "of the 95 % interval; p below 0.05: unlikely to be chance; for TER, lower is better[/]",
         highlight=False,
     )
 
@@ -216,10 +219,12 @@ def _show_alignment(console, translator, sources: list[str], references: list[st
     from heed.evaluation import alignment
 
     if translator is None:
-        raise ValueError("--gold needs a model that aligns: name a run or a model folder, not a file")
+        raise ValueError("--gold needs a model that can align: give a run or a model folder, not a file")
     sure, possible = alignment.read_gold(path)
     if len(sure) != len(sources):
-        raise ValueError(f"{path} has {len(sure):,} lines and the source {len(sources):,}: they go in pairs")
+        raise ValueError(
+            f"{path} has {len(sure):,} lines and the source {len(sources):,}: they must correspond line by line"
+        )
     links = [set(own) for own in translator.align_pairs(sources, references)]
     rate = alignment.error_rate(links, sure, possible)
     console.print(

@@ -12,8 +12,9 @@ examples:
   heed fill runs/roberta --input texts.txt --json > words.jsonl
   heed fill google-bert/bert-base-uncased "Paris is the [MASK] of France."
 
-[MASK] and <mask> mean the same for every model. The first line of each text is the text with the likeliest words; then
-comes a line for each mask, with the likeliest words and their probabilities. Several masks are filled independently.
+[MASK] and <mask> are interchangeable for every model. The first output line of each text is the text with the most
+likely words; then comes a line for each mask, with the likeliest words and their probabilities. Several masks are
+filled independently.
 """
 
 
@@ -21,12 +22,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
-    parser.add_argument("text", nargs="*", help="texts with [MASK]; without any, lines of standard input")
+    parser.add_argument("text", nargs="*", help="texts with [MASK] (default: lines of standard input)")
     parser.add_argument("--input", metavar="FILE", help="read lines from a file")
-    parser.add_argument("--top", type=int, default=5, metavar="K", help="how many words for each mask (default: 5)")
-    parser.add_argument("--json", action="store_true", help="print JSON, an object for each text")
+    parser.add_argument("--top", type=int, default=5, metavar="K", help="number of words per mask (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per text")
     parser.add_argument("--out", metavar="FILE", help="write to a file")
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="maximum number of subwords per batch")
     add_device(parser)
 
 
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.common import open_product, read_lines, write_lines
 
     if args.text and args.input:
-        raise ValueError("there are texts and --input: give one of the two")
+        raise ValueError("give either texts or --input, not both")
     filler = open_product(args, "fill")
     texts = args.text or read_lines(args.input)
     found = filler.fill(texts, top=args.top, batch_tokens=args.batch_tokens)
@@ -66,7 +67,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from heed.files import write_json
 
     if not args.text:
-        raise ValueError(f"{args.system} is a masked language model: name a text to measure it on with --text FILE")
+        raise ValueError(f"{args.system} is a masked language model: give a text to evaluate it on with --text FILE")
     refuse_for_text(args, context=True)
     systems = [args.system, *([args.against] if args.against else [])]
     lines, console, results = read_lines(args.text), Console(), {}

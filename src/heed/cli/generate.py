@@ -5,22 +5,22 @@ import sys
 
 EXAMPLES = """\
 examples:
-  heed generate runs/wiki                                            # a text without a prompt
+  heed generate runs/wiki                                            # without a prompt
   heed generate runs/wiki "The history of" --length 200
   heed generate runs/wiki "The history of" --temperature 0.8 --top-k 40 --seed 7
   heed generate runs/wiki "The history of" --min-p 0.05 --repetition-penalty 1.2
   heed generate runs/wiki "The history of" --count 5 --one-line --scores
   heed generate runs/wiki "Q: Who was she? A:" --stop "Q:" --stop "\\n"
-  heed generate runs/wiki "The history of" --greedy                  # always the likeliest token
+  heed generate runs/wiki "The history of" --greedy                  # always the most likely token
   heed generate runs/wiki "The history of" --beam 5 --length 20 --count 3
   heed generate runs/wiki --input prompts.txt --one-line --out texts.txt
-  heed generate ctrl "Rating: 5.0" --code Reviews                    # a CTRL and its control code
-  heed generate runs/pictures --count 16 --out samples.png           # a model of images (docs/guides/images.md)
+  heed generate ctrl "Rating: 5.0" --code Reviews                    # a CTRL model with a control code
+  heed generate runs/pictures --count 16 --out samples.png           # an image model (docs/guides/images.md)
   heed generate runs/pictures --complete half.png --count 4 --out completed.png
 
-Tokens are sampled, unless --greedy or --beam is given; the same seed gives the same text. Each text begins with its
-prompt, and ends before a --stop string. Several texts are each followed by an empty line, unless --one-line is given.
-In --stop, \\n is a line end. The order of what changes probabilities: repetition penalty, --no-repeat
+By default tokens are sampled (see --greedy and --beam); the same seed gives the same text. Each text begins with its
+prompt, and ends before a --stop string. Several texts are separated by empty lines, except with --one-line.
+In --stop, \\n is a newline. Logits are processed in this order: repetition penalty, --no-repeat
 and --min-length, temperature, top-k, top-p, min-p, typical.
 """
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "seed")
@@ -34,53 +34,61 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     option = parser.add_argument
     option("folder", help="a run or a model folder of a language model, or a name on the hub")
-    option("text", nargs="?", metavar="prompt", help="what the text begins with (default: nothing)")
-    option("--prompt", help="the same")
-    option("--input", metavar="FILE", help="prompts, one a line (- is standard input)")
-    option("--code", help="the control code of a CTRL: what kind of text follows")
+    option("text", nargs="?", metavar="prompt", help="the prompt (default: none)")
+    option("--prompt", help="same as TEXT")
+    option("--input", metavar="FILE", help="prompts, one per line (-: standard input)")
+    option("--code", help="for CTRL: the control code, which sets the kind of text")
     option("--out", metavar="FILE", help="write to a file")
-    option("--length", type=int, default=100, help="how many tokens to generate (100)")
-    option("--count", type=int, default=1, help="how many texts for each prompt")
+    option("--length", type=int, default=100, help="maximum number of tokens to generate (default: 100)")
+    option("--count", type=int, default=1, help="number of texts per prompt")
     option("--one-line", action="store_true", help="stop at the end of the line")
     option("--stop", action="append", default=[], metavar="STRING", help="stop before this string; may be repeated")
-    option("--stream", action="store_true", help="print each part as it is found, which a terminal gets anyway")
-    option(
-        "--scores", action="store_true", help="write the log probability of what was generated, and a tab, before it"
-    )
-    option("--batch-tokens", type=int, default=4096, help="tokens of prompts that are continued together (4096)")
+    option("--stream", action="store_true", help="print text as it is generated (default on a terminal)")
+    option("--scores", action="store_true", help="write the log probability and a tab before each generated text")
+    option("--batch-tokens", type=int, default=4096, help="maximum number of prompt tokens per batch (default: 4096)")
     sampling = parser.add_argument_group("sampling")
     option = sampling.add_argument
-    option("--temperature", type=float, help="above 1: more varied; below 1: closer to the likeliest")
-    option("--top-k", type=int, metavar="K", help="sample from the K likeliest tokens")
-    option("--top-p", type=float, metavar="P", help="sample from the fewest tokens that hold P of the probability")
-    option("--min-p", type=float, metavar="P", help="sample from tokens at least P times as likely as the likeliest")
+    option("--temperature", type=float, help="above 1: more varied; below 1: closer to greedy")
+    option("--top-k", type=int, metavar="K", help="sample from the K most likely tokens")
+    option("--top-p", type=float, metavar="P", help="sample from the smallest set of tokens with total probability P")
+    option(
+        "--min-p", type=float, metavar="P", help="sample from tokens at least P times as likely as the most likely one"
+    )
     option(
         "--typical",
         type=float,
         metavar="P",
         dest="typical_p",
-        help="sample from the tokens whose information is nearest to the entropy and that hold P",
+        help="sample from the tokens whose surprisal is closest to the entropy, with total probability P",
     )
-    option("--seed", type=int, help="the same seed gives the same text (1)")
-    drawing = parser.add_argument_group("images, for a model that draws: --out samples.png --count 16")
+    option("--seed", type=int, help="random seed; the same seed gives the same text (default: 1)")
+    drawing = parser.add_argument_group("images, for an image generator: --out samples.png --count 16")
     option = drawing.add_argument
-    option("--complete", metavar="IMAGE", help="keep the upper part of an image, and draw the rest")
-    option("--keep", type=float, default=0.5, metavar="SHARE", help="how much of it is kept (0.5)")
-    option("--enlarge", metavar="IMAGE", help="a small image, for a model that enlarges (task.enlarge)")
-    option("--class", dest="class_name", action="append", metavar="NAME", help="draw by class; may be repeated")
-    search = parser.add_argument_group("search, instead of sampling")
-    search.add_argument("--greedy", action="store_true", help="the likeliest token each time")
-    search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step")
-    search.add_argument("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
+    option("--complete", metavar="IMAGE", help="keep the upper part of an image and generate the rest")
+    option("--keep", type=float, default=0.5, metavar="SHARE", help="the share that is kept (default: 0.5)")
+    option("--enlarge", metavar="IMAGE", help="a small image, for a super-resolution model (task.enlarge)")
+    option(
+        "--class",
+        dest="class_name",
+        action="append",
+        metavar="NAME",
+        help="generate an image of this class; may be repeated",
+    )
+    search = parser.add_argument_group("search instead of sampling")
+    search.add_argument("--greedy", action="store_true", help="always take the most likely token")
+    search.add_argument("--beam", type=int, help="beam size")
+    search.add_argument(
+        "--length-penalty", type=float, help="exponent alpha of the length penalty; larger favours longer output"
+    )
     both = parser.add_argument_group("both")
     both.add_argument(
         "--repetition-penalty",
         type=float,
         metavar="X",
-        help="make tokens that already occurred less likely (CTRL's is 1.2; 1 is off)",
+        help="make tokens that already occurred less likely (CTRL uses 1.2; 1 is off)",
     )
     both.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
-    both.add_argument("--min-length", type=int, help="tokens before a line may end")
+    both.add_argument("--min-length", type=int, help="minimum number of tokens before a line may end")
     add_text_engine(parser)
     add_device(parser)
 
@@ -93,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         return images.generate(args)
     if asked := next((name for name in IMAGES if getattr(args, name)), None):
         raise ValueError(
-            f"--{asked.replace('_', '-')} is for a model of images, and {args.folder} writes text: leave it out"
+            f"--{asked.replace('_', '-')} is for image models, and {args.folder} writes text: leave it out"
         )
     prompts, options = _prompts(args), _options(args)
     generator = open_product(args, "generate")
@@ -101,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
     single = len(prompts) == args.count == 1 and not (args.out or args.scores or args.beam)
     if args.stream and not single:
         raise ValueError(
-            "--stream is for one text on standard output, and not for --beam, --scores, --count or --input"
+            "--stream needs a single text on standard output; it cannot be combined with --beam, --scores, --count or "
+            "--input"
         )
     if single and (args.stream or sys.stdout.isatty()):
         return _stream(generator, prompts[0], options)
@@ -116,7 +125,7 @@ def _prompts(args: argparse.Namespace) -> list[str]:
     given = [name for name in ("text", "prompt", "input") if getattr(args, name) is not None]
     if len(given) > 1:
         names = [{"text": "a prompt", "prompt": "--prompt", "input": "--input"}[name] for name in given]
-        raise ValueError(f"there are {' and '.join(names)}: give one of the two")
+        raise ValueError(f"give only one of {' and '.join(names)}")
     return read_lines(args.input) if args.input else [args.text or args.prompt or ""]
 
 
@@ -124,7 +133,7 @@ def _options(args: argparse.Namespace) -> dict:
     options = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
     sampling = [name for name in SAMPLING if name in options]
     if args.greedy and args.beam:
-        raise ValueError("--greedy and --beam: give one of the two")
+        raise ValueError("give either --greedy or --beam, not both")
     if (args.greedy or args.beam) and sampling:
         option = "--" + sampling[0].removesuffix("_p" if sampling[0] == "typical_p" else "").replace("_", "-")
         raise ValueError(f"{option} is for sampling: leave it out, or leave out --greedy and --beam")

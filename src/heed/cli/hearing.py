@@ -15,7 +15,7 @@ def add_audio(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--audio", nargs="+", metavar="FILE", help="tables of path and text, or folders (docs/guides/speech.md)"
     )
-    group.add_argument("--split", default="test", help="of corpora that have one: test (default), train or all")
+    group.add_argument("--split", default="test", help="for corpora with splits: test (default), train or all")
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -28,7 +28,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from heed.evaluation.speech import score
 
     if not args.audio:
-        raise ValueError(f"{args.system} is a speech recognizer: name recordings with their texts, --audio FILE")
+        raise ValueError(f"{args.system} is a speech recognizer: give recordings with their texts, --audio FILE")
     utterances = [own for name in args.audio for own in manifests.read(name, split=args.split)]
     recognizer = open_product(args, "transcribe", [args.system])
     references, began = [own.text for own in utterances], time.monotonic()
@@ -45,7 +45,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
         for metric in (own := score_translations(texts, [references], lowercase=args.lowercase)).bleu, own.chrf:
             console.print(f"{metric.name:<6}[bold]{metric.value:>7.2f}[/]  {metric.signature}", highlight=False)
-    speed = f"{seconds / 60:.1f} minutes of sound in {spent:.1f} s, real-time factor {spent / seconds:.4f}"
+    speed = f"{seconds / 60:.1f} minutes of audio in {spent:.1f} s, real-time factor {spent / seconds:.4f}"
     errors().print(f"[dim]{speed}[/]", highlight=False)
     if args.out:
         write_lines(texts, args.out)
@@ -66,12 +66,12 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def _show(console: Any, scores: Any) -> None:
     for name, own, unit in (("WER", scores.wer, "words"), ("CER", scores.cer, "characters")):
-        parts = f"{own.substitutions:,} wrong, {own.deletions:,} missing, {own.insertions:,} too many of {own.units:,} {unit}"
+        parts = f"{own.substitutions:,} substitutions, {own.deletions:,} deletions, {own.insertions:,} insertions in {own.units:,} {unit}"
         interval = f"{own.low:.2f} to {own.high:.2f}"
         console.print(f"{name}  [bold]{own.rate:6.2f}[/] %  ({interval})  {parts}", highlight=False, soft_wrap=True)
     console.print(
-        f"[dim]{scores.recordings:,} recordings, {scores.exact:.1f} % without an error; intervals are 95 %, by a bootstrap over "
-        f"recordings[/]",
+        f"[dim]{scores.recordings:,} recordings, {scores.exact:.1f} % without errors; 95 % intervals, bootstrapped "
+        "over recordings[/]",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
     for expected, found, count in scores.confused[:10]:

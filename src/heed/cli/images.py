@@ -7,7 +7,7 @@ from typing import Any
 
 
 def reads_images(folder: str, verb: str | None = None) -> bool:
-    """Whether a folder is opened as a model of images."""
+    """Whether a folder is opened as an image model."""
     from heed.loading import product_of
 
     return Path(folder).is_dir() and "images" in product_of(folder, verb).reads
@@ -24,10 +24,10 @@ def found_files(names: Sequence[str]) -> list[Path]:
             raise ValueError(f"{name}: no such file or folder")
         inside = image_files(path)[0] if path.is_dir() else [path]
         if not inside:
-            raise ValueError(f"{name} has no images in it")
+            raise ValueError(f"{name} contains no images")
         found += inside
     if not found:
-        raise ValueError("name images, or folders of images")
+        raise ValueError("give images, or folders of images")
     return found
 
 
@@ -55,7 +55,7 @@ def classify(args: argparse.Namespace) -> int:
 
     for name in ("input", "tsv", "reference"):
         if getattr(args, name):
-            raise ValueError(f"--{name} is for texts, and {args.folder} is a model of images: name images or folders")
+            raise ValueError(f"--{name} is for texts, and {args.folder} is an image model: give images or folders")
     if args.top < 1:
         raise ValueError(f"--top is {args.top}; it must be at least 1")
     paths = found_files(args.text)
@@ -96,9 +96,9 @@ def embed(args: argparse.Namespace) -> int:
     from heed.products.text_batches import in_precision
 
     if args.pairs or args.input:
-        raise ValueError("--pairs and --input are for texts, and this is a model of images: name images or folders")
+        raise ValueError("--pairs and --input are for texts, and this is an image model: give images or folders")
     if args.pool:
-        raise ValueError("--pool is for models of texts: a ViT has its own, model.pooling")
+        raise ValueError("--pool is for text models: a ViT has its own setting, model.pooling")
     paths, embedder = found_files(args.text), open_product(args, "embed")
     in_precision(embedder.model, args.precision)
     paths, vectors, unread = _vectors(embedder, paths)
@@ -129,7 +129,7 @@ def _vectors(embedder: Any, paths: Sequence[Path]) -> tuple[list[Path], Any, int
         if pixels:
             parts.append(embedder.vectors(np.stack(pixels)))
     if not kept:
-        raise ValueError("not one image can be read")
+        raise ValueError("no image can be read")
     return kept, np.concatenate(parts), unread
 
 
@@ -140,7 +140,7 @@ def generate(args: argparse.Namespace) -> int:
     from heed.products.image_generator import sheet
 
     if not args.out or Path(args.out).suffix.lower() != ".png":
-        raise ValueError(f"images are written to a file: name it with --out samples.png (--out is {args.out})")
+        raise ValueError(f"images are written to a file: give --out samples.png (--out is {args.out})")
     for name in ("text", "prompt", "input", "code", "beam", "top_k", "top_p"):
         if getattr(args, name):
             raise ValueError(f"--{name.replace('_', '-')} is for texts, and {args.folder} draws images: leave it out")
@@ -159,7 +159,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from heed.loading import product_of
 
     if not args.images:
-        raise ValueError(f"{args.system} is {product_of(args.system).noun}: name images, --images FOLDER or FILE")
+        raise ValueError(f"{args.system} is {product_of(args.system).noun}: give images with --images FOLDER or FILE")
     return _evaluate_drawing(args) if "generate" in product_of(args.system).verbs else _evaluate_classes(args)
 
 
@@ -173,7 +173,7 @@ def _evaluate_drawing(args: argparse.Namespace) -> int:
     sets = [_labelled(args, model) for model in models]
     found = [model.bits(own.pixels, own.labels) for model, own in zip(models, sets, strict=True)]
     measure = lambda own, expected: {"bits": float(own.mean())}  # noqa: E731
-    show_scores(args, measure, found, np.zeros(len(found[0])), f"{len(found[0]):,} images; less is better")
+    show_scores(args, measure, found, np.zeros(len(found[0])), f"{len(found[0]):,} images; lower is better")
     return 0
 
 

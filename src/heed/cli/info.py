@@ -146,7 +146,7 @@ def _package(name: str, package) -> dict[str, dict]:
         "weights": f"{sum(weight.numel() for weight in weights):,}",
         "megabytes": round(sum(weight.numel() * weight.element_size() for weight in weights) / 1e6, 1),
         **({"heed": config["heed"]} if "heed" in config else {}),  # the version that wrote it
-        "hash": "that of config.json" if stated else "not stated: the weights cannot be verified",
+        "hash": "matches config.json" if stated else "none: the weights cannot be verified",
     }
     if "items" in package.processors:
         facts["items"] = {name: f"{len(own):,}" for name, own in package.processors.items()} | {

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  heed lab gradients --out lab                        # lab/gradients.png, .json and .html, and tables here
-  heed lab positions --out lab --model runs/learned   # beside those of a model with model.positions=learned
+  heed lab gradients --out lab                        # writes lab/gradients.png, .json and .html, and prints tables
+  heed lab positions --out lab --model runs/learned   # compared with a model trained with model.positions=learned
   heed lab complexity --out lab --device cuda
   heed lab bottleneck runs/fixed runs/additive runs/transformer --source test.de --reference test.en --out lab
   heed lab all --out lab --lang ko                    # and lab/index.html
 
-heed lab NAME --help lists the settings of each. Each takes some seconds; order, schedule, words and bias train small models
-and take about a minute. "all" runs all but bottleneck, which needs models.
+heed lab NAME --help lists the settings of each. Most take a few seconds; order, schedule, words and bias train small
+models and take about a minute. "all" runs all but bottleneck, which needs trained models.
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     labs = parser.add_subparsers(dest="lab", metavar="NAME", title="measurements", required=True)
-    for name, line in {**LABS, "all": "all of these but bottleneck, one after another"}.items():
+    for name, line in {**LABS, "all": "all of these except bottleneck"}.items():
         lab = labs.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
         for option, settings in {**COMMON, **SETTINGS[name]}.items():
             lab.add_argument(option, **settings)
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if args.threads is not None and args.threads < 1:
         raise ValueError(f"--threads is {args.threads}; it must be at least 1")
     if args.out.exists() and not args.out.is_dir():
-        raise ValueError(f"--out {args.out} is a file; name a folder")
+        raise ValueError(f"--out {args.out} is a file; give a folder")
     if args.threads:
         torch.set_num_threads(args.threads)
     with speaking(args.lang):
@@ -148,7 +148,7 @@ def _learned_positions(folder: str):
     part = next((part for part in open_package(folder).model.modules() if isinstance(part, Learned)), None)
     if part is None:
         raise ValueError(
-            f'{folder} has learned no positions: --model wants a model trained with positions = "learned", or a BART'
+            f'{folder} has no learned positions: --model needs a model trained with positions = "learned", or a BART'
         )
     return part.places.weight.detach()[part.offset :]
 

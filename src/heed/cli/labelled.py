@@ -11,7 +11,7 @@ def add_table(parser: argparse.ArgumentParser, what: str) -> None:
         "--columns",
         nargs="+",
         metavar="COLUMN",
-        help="its columns, by number or by name: the texts, then for evaluate the label; default: those of training",
+        help="its columns, by number or name: the texts and, for evaluate, the label (default: those used in training)",
     )
 
 
@@ -21,7 +21,7 @@ def columns(args: argparse.Namespace, product: Any, labelled: bool) -> list[int 
         return [int(name) if name.isdecimal() else name for name in args.columns]
     known = product.facts.get("columns")
     if not known:
-        raise ValueError(f"{args.tsv}: the model was not trained on a table; name its columns with --columns")
+        raise ValueError(f"{args.tsv}: the model was not trained on a table; give the columns with --columns")
     return known if labelled else known[:-1]
 
 
@@ -47,7 +47,8 @@ def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[s
     right = [Labels([]).clean(line) for line in read_lines(args.reference[0])]
     if len(texts) != len(right):
         raise ValueError(
-            f"{args.source} has {len(texts):,} lines and {args.reference[0]} {len(right):,}: line by line they go together"
+            f"{args.source} has {len(texts):,} lines and {args.reference[0]} {len(right):,}: they must correspond line "
+            "by line"
         )
     return texts, right
 
@@ -60,7 +61,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
     if not args.tsv and not (args.source and args.reference):
         raise ValueError(
-            f"{args.system} is {product_of(args.system).noun}: name texts and what is right, with --tsv FILE, or with --source "
+            f"{args.system} is {product_of(args.system).noun}: give texts and labels with --tsv FILE, or with --source "
             "FILE and --reference FILE"
         )
     names = [name for name in (args.system, args.against) if name]

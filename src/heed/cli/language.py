@@ -10,26 +10,26 @@ CONTEXT = ("window", "stride", "memory", "code", "document")
 
 def add_context(parser: argparse.ArgumentParser) -> None:
     """The options of heed evaluate --text: what each token is predicted from."""
-    group = parser.add_argument_group("what each token of --text is predicted from")
+    group = parser.add_argument_group("the context of each token of --text")
     option = group.add_argument
-    option("--rows", type=int, default=1, help="parts that are read in parallel with carried state; 1 is exact")
-    option("--window", type=int, metavar="N", help="tokens that are read at once (default: as in training)")
+    option("--rows", type=int, default=1, help="number of parts read in parallel with carried state; 1 is exact")
+    option("--window", type=int, metavar="N", help="tokens read at once (default: as in training)")
     option(
         "--stride",
         type=int,
         metavar="N",
         help="a window begins every N tokens; 1: every token sees a full window (slow)",
     )
-    option("--memory", type=int, metavar="N", help="tokens of memory (Transformer-XL; default: as in training)")
+    option("--memory", type=int, metavar="N", help="memory length in tokens (Transformer-XL; default: as in training)")
     option("--code", help="the control code that the text begins with")
-    option("--document", choices=("file", "paragraph", "line"), help="read each document by itself")
+    option("--document", choices=("file", "paragraph", "line"), help="read each document separately")
 
 
 def check_context(args: argparse.Namespace) -> None:
     """Refuse options that are for --text where there is none."""
     given = [name for name in CONTEXT if getattr(args, name) is not None] + ["rows"] * (args.rows != 1)
     if given:
-        raise ValueError(f"--{given[0]} is for language models: it goes with --text")
+        raise ValueError(f"--{given[0]} is for language models: use it with --text")
 
 
 def refuse_for_text(args: argparse.Namespace, context: bool = False) -> None:
@@ -39,10 +39,10 @@ def refuse_for_text(args: argparse.Namespace, context: bool = False) -> None:
     given = [name for name in RERANKING if getattr(args, name) is not None]
     if given:
         flag = given[0].replace("avoid_", "allow-").replace("_", "-")
-        raise ValueError(f"--{flag} is for translations: it does not go with --text")
+        raise ValueError(f"--{flag} is for translations: it cannot be combined with --text")
     for name in NOT_WITH_TEXT:
         if getattr(args, name):
-            raise ValueError(f"--{name.replace('_', '-')} is for translations: it does not go with --text")
+            raise ValueError(f"--{name.replace('_', '-')} is for translations: it cannot be combined with --text")
     given = [name for name in CONTEXT if context and getattr(args, name) is not None]
     if given or (context and args.rows != 1):
         raise ValueError(f"--{(given or ['rows'])[0]} is for models that continue a text: leave it out")
@@ -67,7 +67,7 @@ def evaluate(args: argparse.Namespace) -> int:
         results[system] = generator.perplexity(lines, context)
         _show(console, system if args.against else "", results[system])
     first = results[args.system]
-    counts = f"{first.lines:,} lines, {first.words:,} words with the ends of lines, {first.bytes:,} bytes"
+    counts = f"{first.lines:,} lines, {first.words:,} words including line ends, {first.bytes:,} bytes"
     console.print(f"[dim]{counts}[/]", highlight=False)
     if args.json:
         _write_json(args, results, seen)
@@ -80,16 +80,16 @@ def score(args: argparse.Namespace) -> int:
 
     if args.source or args.target:
         raise ValueError(
-            "--text is what a language model scores, --source and --target what a translator does: not both"
+            "--text is for language models, --source and --target are for translation models: give one or the other"
         )
     check_product(args, args.folder, "generate", "--source FILE and --target FILE")
     generator, lines = open_product(args, "generate"), read_lines(args.text)
     if args.codes:
         return _attribute(args, generator, lines)
     if args.document != "line":
-        raise ValueError("--document goes with --codes: without it, each line is scored by itself")
+        raise ValueError("--document needs --codes: without it, each line is scored separately")
     generator = generator.with_code(args.code) if args.code else generator
-    write_scores(args, generator.score(lines), "lines, each by itself")
+    write_scores(args, generator.score(lines), "lines, each scored separately")
     return 0
 
 
@@ -101,7 +101,9 @@ def _attribute(args: argparse.Namespace, generator, lines: list[str]) -> int:
     from heed.cli.common import errors, write_lines
 
     if args.code or args.token_scores:
-        raise ValueError(f"--{'code' if args.code else 'token-scores'} does not go with --codes, which tries them all")
+        raise ValueError(
+            f"--{'code' if args.code else 'token-scores'} cannot be combined with --codes, which tries them all"
+        )
     if args.document == "paragraph":
         lines = ["\n".join(own) for blank, own in groupby(lines, lambda line: not line.strip()) if not blank]
     found = generator.attribute(lines)
@@ -123,14 +125,14 @@ def look(args: argparse.Namespace, generator) -> int:
     for name in ("target", "layer", "head", "beam"):
         if getattr(args, name) is not None:
             raise ValueError(
-                f"--{name} is for translators: of a language model, heed look shows the surprisal of each token"
+                f"--{name} is for translation models: for a language model, heed look shows the surprisal of each token"
             )
     c = generator.model.config
     surprisal = generator.look(args.text, name=f"{args.folder[0]} · {model_shape(c)}")
     if missing := draw(surprisal, args.out):
         errors().print(describe_missing(missing), highlight=False, soft_wrap=True)
     bits = surprisal.bits
-    errors().print(f"[dim]{bits:.2f} bits a token, perplexity {2**bits:.1f}: {args.out}[/]", highlight=False)
+    errors().print(f"[dim]{bits:.2f} bits per token, perplexity {2**bits:.1f}: {args.out}[/]", highlight=False)
     return 0
 
 
@@ -148,7 +150,7 @@ def _show(console, name: str, result) -> None:
         console.print(f"{label:<26}[bold]{value:>10}[/]  {note}", highlight=False, soft_wrap=True)
     if result.unknown:
         share = 100 * result.unknown / result.tokens
-        note = f"{result.unknown:,} tokens ({share:.1f} %) are unknown, all predicted as one token"
+        note = f"{result.unknown:,} tokens ({share:.1f} %) are unknown, and all predicted as a single token"
         console.print(f"[dim]{note}[/]", highlight=False, soft_wrap=True)
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 EXAMPLES = """\
 examples:
   heed look runs/en-de "A man is sleeping." --out attention.html     # a page to explore
-  heed look runs/en-de "A man is sleeping." --out attention.png      # a picture; .svg too
+  heed look runs/en-de "A man is sleeping." --out attention.png      # an image; .svg works too
   heed look runs/en-de "A man is sleeping." --out attention.json     # the numbers
   heed look runs/en-de "A man is sleeping." --target "Ein Mann schläft." --out given.html
   heed look runs/en-de "A man is sleeping." --part encoder --layer 2 --head 1 --out head.png
-  heed look runs/wiki "A man is sleeping ." --out surprise.html      # of a language model: the surprisal of each word
+  heed look runs/wiki "A man is sleeping ." --out surprise.html      # for a language model: the surprisal of each word
 
-The page shows every layer and head of the encoder, the decoder and the cross attention, the likeliest words at
-each step, and the course of the beam search. Layers and heads are counted from 1. For a recurrent translator (seq2seq)
-it shows the attention, if it has one, and the hidden states.
+The page shows every layer and head of the encoder, the decoder and the cross attention, the most likely words at each
+step, and the beam search step by step. Layers and heads are counted from 1. For a recurrent model (seq2seq) it shows
+the attention, if any, and the hidden states.
 """
 
 
@@ -23,12 +23,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("folder", type=split_names, help="a run or a model folder")
     parser.add_argument("text", help="the sentence to translate; for a language model, the text")
-    parser.add_argument("--target", help="look at this translation, not at the one that the model finds")
+    parser.add_argument("--target", help="inspect this translation instead of the model's own")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a .html, .png, .svg or .json file")
-    parser.add_argument("--part", choices=["cross", "encoder", "decoder"], default="cross", help="what to show large")
+    parser.add_argument(
+        "--part", choices=["cross", "encoder", "decoder"], default="cross", help="which attention to enlarge"
+    )
     parser.add_argument("--layer", type=int, help="only this layer")
     parser.add_argument("--head", type=int, help="only this head")
-    parser.add_argument("--beam", type=int, help="how many hypotheses are kept at each step")
+    parser.add_argument("--beam", type=int, help="beam size")
     add_direction(parser)
     add_device(parser)
 

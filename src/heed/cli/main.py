@@ -9,54 +9,54 @@ from collections.abc import Sequence
 from heed.version import __version__
 
 VERBS = {
-    "train": "train a translator, a summarizer, a language model, an encoder (BERT) or a classifier, from scratch or from another model",
+    "train": "train a translator, summarizer, language model, encoder (BERT) or classifier, from scratch or from an existing model",
     "translate": "translate text with a trained model",
-    "serve": "serve models with a web page and three APIs: LibreTranslate's, OpenAI's and heed's",
-    "evaluate": "score a model: BLEU, chrF and TER with signatures; perplexity; accuracy and correlation",
-    "report": "write a page about a run: curves, scores, where it goes wrong, and what to try next",
+    "serve": "serve models with a web page and three APIs: LibreTranslate's, OpenAI's and Heed's",
+    "evaluate": "evaluate a model: BLEU, chrF and TER with signatures; perplexity; accuracy and correlation",
+    "report": "write an HTML report on a run: curves, scores, common errors, and what to try next",
     "summarize": "summarize articles",
-    "classify": "predict labels or numbers of texts, or choose an answer",
-    "tag": "label the words of texts, and find names and other entities",
+    "classify": "classify texts, predict numbers, or choose an answer",
+    "tag": "tag words, and find names and other entities",
     "answer": "find the answers to questions in a text",
-    "embed": "turn texts into vectors, and search a file for similar lines",
-    "transcribe": "write what is said in recordings, with the times of words",
-    "speak": "say a text with a trained voice",
-    "recommend": "recommend what comes next for a user, or after some items",
+    "embed": "embed texts as vectors, and search a file for similar lines",
+    "transcribe": "transcribe recordings, with word timings",
+    "speak": "speak a text with a trained voice",
+    "recommend": "recommend the next items for a user or a history",
     "generate": "continue a text with a language model",
     "fill": "fill in the masked words of a text",
-    "noise": "show what the corruptions of BART, Pegasus and BERT make of a text",
-    "look": "draw the attention of a translation",
-    "lab": "see what each part of a Transformer is for: measurements with a picture",
-    "score": "compute how likely given translations or texts are",
-    "backtranslate": "make pairs for training from text in the target language alone",
+    "noise": "show how BART, Pegasus and BERT corrupt a text for pre-training",
+    "look": "visualize the attention of a translation",
+    "lab": "measure and plot what each part of a Transformer is for",
+    "score": "score given translations or texts",
+    "backtranslate": "make training pairs from monolingual text in the target language",
     "distill": "train a smaller, faster translator from a trained one",
-    "convert": "read models of Hugging Face, and write them for it and for CTranslate2",
-    "average": "average the weights of checkpoints, or of models",
-    "info": "show what is in a run or a model folder",
-    "doctor": "look for problems of this installation, and list what a bug report needs",
-    "completion": "print a script that completes heed's words in bash, zsh or fish",
-    "vectors": "find the words near a word, in a file of word vectors or in a model; train word vectors on a text",
-    "recipes": "list the built-in recipes, show one, or copy it to change it",
-    "plot": "draw the curves of one or more runs",
-    "speak-corpus": "read a text aloud with espeak-ng, in several voices and speeds, to train on",
+    "convert": "import Hugging Face models, and export to Hugging Face and CTranslate2",
+    "average": "average the weights of checkpoints or models",
+    "info": "describe a run or a model folder",
+    "doctor": "find problems with this installation, and print what a bug report needs",
+    "completion": "print a shell completion script for bash, zsh or fish",
+    "vectors": "find similar words in word vectors or a model; train word vectors",
+    "recipes": "list the built-in recipes, show one, or copy one to edit",
+    "plot": "plot the training curves of one or more runs",
+    "speak-corpus": "generate speech training data with espeak-ng, in several voices and speeds",
     "phrasebook": "write the built-in corpora to files: Korean-English phrases, articles with summaries",
 }
 
 EXAMPLES = """\
-from two text files to a translator:
+from two text files to a translation model:
   heed train --source train.en --target train.de --valid-source val.en --valid-target val.de --out runs/en-de
   heed translate runs/en-de < test.en > test.hyp
   heed evaluate runs/en-de --source test.en --reference test.de
   heed look runs/en-de "A man is sleeping." --out attention.html
 
-heed VERB --help lists the options, with examples.
+heed VERB --help lists the options and shows examples.
 """
 MOST = 2_000  # characters of an error
 
 
 def parser() -> argparse.ArgumentParser:
     """All verbs by name, without their options."""
-    description = "Heed trains models of text, uses and scores them, and shows what happens inside."
+    description = "Train, evaluate and serve Transformer models, and see what happens inside."
     raw = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser("heed", description=description, epilog=EXAMPLES, formatter_class=raw)
     top.add_argument("--version", action="version", version=f"heed {__version__}")

@@ -10,8 +10,8 @@ examples:
   heed noise --model runs/bart "Subwords of a model are masked instead of words."
   heed noise --json < texts.txt > corrupted.jsonl
 
-kinds: mask, delete, infill, permute and rotate are BART's, gaps (gap sentences) is Pegasus', bert masks 80/10/10 as BERT
-does. Without --kind, all of them. Each text (a line of standard input) may have several sentences.
+kinds: mask, delete, infill, permute and rotate come from BART, gaps (gap sentences) from Pegasus, and bert masks
+80/10/10 like BERT. The default is all of them. Each text (a line of standard input) may have several sentences.
 """
 STYLES = {
     "deleted": "strike red",
@@ -29,20 +29,22 @@ PLAIN = {
     "replaced": "[{was} ⇒ {now}]",
     "chosen": "[={now}=]",
 }
-MEANING = {"chosen": "left as it is, but to be predicted"}
+MEANING = {"chosen": "unchanged, but to be predicted"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.data.corruption import CORRUPTIONS
 
-    parser.add_argument("text", nargs="*", help="texts; without any, lines of standard input")
+    parser.add_argument("text", nargs="*", help="texts (default: lines of standard input)")
     parser.add_argument("--kind", nargs="+", choices=CORRUPTIONS, metavar="KIND", help=f"of {', '.join(CORRUPTIONS)}")
     parser.add_argument(
-        "--rate", type=float, metavar="SHARE", help="the share of tokens or sentences (0.3; bert: 0.15)"
+        "--rate", type=float, metavar="SHARE", help="share of tokens or sentences to corrupt (default: 0.3; bert: 0.15)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same changes (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed; the same seed gives the same corruption (default: 0)"
+    )
     parser.add_argument("--model", metavar="FOLDER", help="corrupt the subwords of this model instead of words")
-    parser.add_argument("--json", action="store_true", help="print JSON, an object for each text and kind")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per text and kind")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,10 +55,10 @@ def run(args: argparse.Namespace) -> int:
     if args.seed < 0:
         raise ValueError(f"--seed is {args.seed}; it must be 0 or more")
     if args.rate is not None and all(CORRUPTIONS[kind].rate is None for kind in kinds):
-        raise ValueError(f"--rate has no meaning for {' and '.join(kinds)}: leave it out")
+        raise ValueError(f"--rate does not apply to {' and '.join(kinds)}: leave it out")
     texts = [line for line in args.text or read_lines(None) if line.strip()]
     if not texts:
-        raise ValueError("there is no text: give one, or lines on standard input")
+        raise ValueError("no text given: pass one, or lines on standard input")
     for text in _tokenize(texts, args.model):
         found = {kind: corrupt(kind, text, args.seed, args.rate) for kind in kinds}
         if args.json:

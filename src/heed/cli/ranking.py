@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-WARNING = (
-    "Scores among sampled negatives mislead: they may order models otherwise than a ranking of all items does (Krichene and Rendle, "
-    "2020). Compare them only with other scores of the same kind."
-)
+WARNING = "Scores with sampled negatives can mislead: they may rank models differently than a full ranking does (Krichene and Rendle, 2020). Compare them only with scores computed the same way."
 
 
 def add_ranking(parser: argparse.ArgumentParser) -> None:
@@ -18,18 +15,18 @@ def add_ranking(parser: argparse.ArgumentParser) -> None:
     option(
         "--interactions",
         metavar="FILE",
-        help="another log: the last item of each user is to be found; default: what was held out",
+        help="another log, with each user's last item as the target (default: the held-out items)",
     )
-    option("--part", choices=["test", "valid"], default="test", help="of what was held out (default: test)")
+    option("--part", choices=["test", "valid"], default="test", help="which held-out items to use (default: test)")
     option("--at", type=int, nargs="+", default=[5, 10, 20], metavar="K", help="HR@K and NDCG@K (default: 5 10 20)")
     option(
         "--negatives",
         type=int,
         default=0,
         metavar="N",
-        help="rank among N sampled items, as older papers do; default: all",
+        help="rank against N sampled items, as older papers do (default: all items)",
     )
-    option("--include-seen", action="store_true", help="rank items of the history too")
+    option("--include-seen", action="store_true", help="also rank items that are in the history")
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -62,7 +59,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if setting.negatives:
         errors().print(f"[yellow]{WARNING}[/]", highlight=False)
     if counts is None:
-        errors().print("[dim]Without the histories of training there are no baselines.[/]", highlight=False)
+        errors().print("[dim]There are no baselines without the training histories.[/]", highlight=False)
     return 0
 
 
@@ -72,7 +69,7 @@ def _held(args: argparse.Namespace, model: Any, name: str) -> Any:
 
         return read_held(Path(args.interactions), model.items, model.facts.get("columns", {}))
     if model.histories is None:
-        raise ValueError(f"{name} has no histories (task.histories): name a log with --interactions FILE")
+        raise ValueError(f"{name} has no histories (task.histories): give a log with --interactions FILE")
     return model.histories.held(args.part)
 
 
@@ -87,19 +84,17 @@ def _check_same(models: list, helds: list, names: list[str]) -> None:
     if len(one) != len(other) or any(a != b for a, b in zip(one, other, strict=True) if None not in (a, b)):
         raise ValueError(
             f"{names[0]} and {names[1]} hold out different items: they were trained on different logs or splits, and cannot be compared; "
-            "--interactions FILE gives both the same"
+            "use --interactions FILE to give both the same log"
         )
 
 
 def _signature(args: argparse.Namespace, model: Any, held: Any, setting: Any) -> str:
     split = (
-        "the last item of each user of another log"
-        if args.interactions
-        else f"{model.facts.get('split', '')}, {args.part}"
+        "each user's last item in another log" if args.interactions else f"{model.facts.get('split', '')}, {args.part}"
     )
     new, without = int((held.targets < 0).sum()), int((held.histories.lengths == 0).sum())
-    missed = f"; {new:,} items that the model does not know count as missed" if new else ""
-    missed += f"; {without:,} users without an item that it knows too" if without else ""
+    missed = f"; {new:,} items unknown to the model count as missed" if new else ""
+    missed += f"; {without:,} users without a known item count as missed, too" if without else ""
     return f"{len(held.users):,} users; {split}; {setting.describe(len(model.items))}{missed}"
 
 
@@ -137,7 +132,7 @@ def _show(args: argparse.Namespace, found: dict, held: Any, items: int, counts: 
         table.add_row(metric, *(f"{own[metric]:.2f}" for own in more.values()))
     console = Console()
     console.print(table)
-    line = f"{signature}. Times 100; 95 % intervals by {args.samples:,} bootstrap samples{'; p of a paired bootstrap' if compared else ''}"
+    line = f"{signature}. Multiplied by 100; 95 % intervals from {args.samples:,} bootstrap samples{'; p of a paired bootstrap' if compared else ''}"
     console.print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
     if args.json:
         _write_json(args, measured, more, compared, signature, len(held.users))

@@ -6,16 +6,16 @@ from pathlib import Path
 EXAMPLES = """\
 examples:
   heed recipes                                # their names
-  heed recipes phrasebook                     # what is in one
-  heed recipes gpt2 --out my.toml             # a copy to change
+  heed recipes phrasebook                     # show one
+  heed recipes gpt2 --out my.toml             # copy one to edit
   heed train phrasebook --out runs/ko-en      # train with one
   heed recipes all-settings                   # every setting with its default
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="a recipe to show; without one, all are listed")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the recipe to this file, to change it")
+    parser.add_argument("name", nargs="?", help="the recipe to show (default: list all)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the recipe to this file, for editing")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -24,7 +24,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.name is None:
         if args.out is not None:
-            raise ValueError("--out writes one recipe: name it, for example heed recipes phrasebook --out my.toml")
+            raise ValueError(
+                "--out writes one recipe: give its name, for example heed recipes phrasebook --out my.toml"
+            )
         width = max(map(len, built_in.names()), default=0)
         for name in built_in.names():
             print(f"{name:{width}}  {built_in.about(name)}")
@@ -34,6 +36,6 @@ def run(args: argparse.Namespace) -> int:
         print(text, end="")
         return 0
     if args.out.exists():
-        raise ValueError(f"{args.out} exists already: choose another file to write to")
+        raise ValueError(f"{args.out} already exists: choose another file")
     write_text(args.out, text)
     return 0

@@ -9,11 +9,11 @@ from typing import Any
 
 EXAMPLES = """\
 examples:
-  heed recommend runs/sasrec --user 42                           # what comes next for a user of the log
-  heed recommend runs/sasrec --items "shampoo,soap" --n 5        # for somebody who was never seen: what they did, the last thing last
+  heed recommend runs/sasrec --user 42                           # recommendations for a user in the log
+  heed recommend runs/sasrec --items "shampoo,soap" --n 5        # for a new user: a history, oldest item first
   heed recommend runs/sasrec --user 42 --user 43 --exclude-seen --format json
-  heed recommend runs/sasrec --users users.txt --out next.tsv    # a user a line; a table of user, rank, item and score
-  heed recommend runs/sasrec --histories carts.txt --out next.tsv     # a history a line, items with commas between
+  heed recommend runs/sasrec --users users.txt --out next.tsv    # one user per line; writes a table of user, rank, item and score
+  heed recommend runs/sasrec --histories carts.txt --out next.tsv     # one history per line, items separated by commas
   heed train recipes/sasrec.toml --set data.interactions=log.csv --out runs/sasrec
 """
 CHUNK = 4096  # users whose recommendations are written at one time
@@ -28,25 +28,25 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--user",
         action="append",
         metavar="USER",
-        help="a user of the log that the model was trained on; may be repeated",
+        help="a user in the training log; may be repeated",
     )
-    option("--items", action="append", metavar="A,B,C", help="the items of a history, oldest first; may be repeated")
-    option("--users", metavar="FILE", help="users, one a line")
-    option("--histories", metavar="FILE", help="histories, one a line, with commas between items")
+    option("--items", action="append", metavar="A,B,C", help="a history of items, oldest first; may be repeated")
+    option("--users", metavar="FILE", help="users, one per line")
+    option("--histories", metavar="FILE", help="histories, one per line, items separated by commas")
     option("--n", type=int, default=10, help="how many items to recommend (default: 10)")
-    option("--exclude-seen", action="store_true", help="recommend nothing that is in the history")
-    option("--leave-out-unknown", action="store_true", help="skip and count items that the model does not know")
+    option("--exclude-seen", action="store_true", help="do not recommend items that are in the history")
+    option("--leave-out-unknown", action="store_true", help="skip items the model does not know, and report how many")
     option(
         "--format",
         choices=["table", "json"],
         default="table",
-        help="user, rank, item and score with tabs, or JSON lines",
+        help="TSV of user, rank, item and score, or JSON lines",
     )
     option(
         "--search",
         choices=["exact", "faiss"],
         default="exact",
-        help="faiss: approximate; for many users and a million items several times as fast",
+        help="faiss: approximate, but several times faster for many users and a million items",
     )
     option("--out", metavar="FILE", help="write to a file")
     add_device(parser)
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
     given = [name for name in ("user", "items", "users", "histories") if getattr(args, name)]
     if len(given) != 1:
-        raise ValueError("say for whom: --user, --items, --users FILE or --histories FILE, one of them")
+        raise ValueError("choose one of --user, --items, --users FILE or --histories FILE")
     recommender = open_product(args, "recommend")
     recommender.use(args.search)
     asked: Iterable[str] = (
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
     write_chunks(chunks(), args.out)
     if left_out[0]:
-        errors().print(f"[dim]{left_out[0]:,} items that the model does not know were left out.[/]", highlight=False)
+        errors().print(f"[dim]{left_out[0]:,} unknown items were skipped.[/]", highlight=False)
     return 0
 
 

@@ -8,12 +8,12 @@ examples:
   heed report runs/en-de                                    # writes runs/en-de/report.html
   heed report runs/en-de --source test.en --reference test.de --out report.html
   heed report runs/en-de --against runs/other
-  heed report runs/many --to de --source test.en --reference test.de --out de.html    # one direction of several
+  heed report runs/many --to de --source test.en --reference test.de --out de.html    # one direction of a multilingual model
 
-One page that loads nothing from elsewhere: curves, scores with their signatures, sentences from best to worst, where
-translations go wrong, what the run was made of, and what to try next (docs/guides/report.md). heed train writes it at the end
-of a translator's training; --no-report leaves it out. Without --against the run is compared with the latest one beside
-it that was validated on the same sentences.
+A self-contained page: curves, scores with their signatures, sentences from best to worst, common errors, how the run
+was made, and what to try next (docs/guides/report.md). heed train writes it after training a translation model;
+--no-report turns it off. By default the run is compared with the latest run in the same folder that was validated on
+the same sentences.
 """
 
 
@@ -23,14 +23,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("folder", type=Path, help="a run")
     option("--out", type=Path, metavar="FILE", help="where to write the page (default: report.html in the run)")
-    option("--source", metavar="FILE", help="a test set: what to translate")
-    option("--reference", metavar="FILE", help="its reference translations")
+    option("--source", metavar="FILE", help="source side of a test set")
+    option("--reference", metavar="FILE", help="reference translations of the test set")
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
         "--against", metavar="RUN", help="another run, model folder or name on the hub to compare with"
     )
-    compared.add_argument("--alone", action="store_true", help="compare with no other run")
-    option("--lowercase", action="store_true", help="score in lower case")
+    compared.add_argument("--alone", action="store_true", help="do not compare with another run")
+    option("--lowercase", action="store_true", help="lowercase before scoring")
     option(
         "--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200"
     )
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     metrics(args.lowercase, args.tokenize)  # a tokenizer that is not there is reported before anything is translated
     direction = args.from_language, args.to_language
     if any(direction) and not args.source:
-        raise ValueError("--from and --to say of which direction a test set is: name it with --source and --reference")
+        raise ValueError("--from and --to give the direction of a test set: add --source and --reference")
     against = "" if args.alone else args.against
     options = Options(_test(args), against, args.device, direction, args.lowercase, args.tokenize)
     if args.threads:
@@ -68,10 +68,11 @@ def _test(args: argparse.Namespace) -> tuple[list[str], list[str]] | None:
     if not args.source and not args.reference:
         return None
     if not args.source or not args.reference:
-        raise ValueError("a test set has two files: name both --source FILE and --reference FILE")
+        raise ValueError("a test set needs two files: give both --source FILE and --reference FILE")
     sources, references = read_lines(args.source), read_lines(args.reference)
     if len(sources) != len(references):
         raise ValueError(
-            f"{args.source} has {len(sources):,} lines and {args.reference} {len(references):,}: line by line they go together"
+            f"{args.source} has {len(sources):,} lines and {args.reference} {len(references):,}: they must correspond "
+            "line by line"
         )
     return sources, references

@@ -15,11 +15,11 @@ examples:
   heed score runs/en-de --source corpus.en --target corpus.de --out scores.txt --resume   # from where a killed run stopped
   heed score runs/wiki --text lines.txt                  # a language model
   heed score runs/ctrl --text lines.txt --code Reviews   # as a text with this control code
-  heed score runs/ctrl --text lines.txt --codes          # under each code, and the likeliest one
+  heed score runs/ctrl --text lines.txt --codes          # under each code, and the most likely one
   heed score runs/ctrl --text book.txt --codes --document paragraph
 
-One line for each pair: its log probability; with --token-scores also each token with its own. The last line, on
-standard error, is the perplexity of all. Tokens that the search forces at the beginning (BART's <s>) do not count.
+Prints the log probability of each pair, one per line; with --token-scores, also that of each token. The overall
+perplexity goes to standard error. Tokens that decoding forces at the beginning (BART's <s>) do not count.
 """
 
 
@@ -27,15 +27,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.bulk.command import add_resume
     from heed.cli.common import add_device, add_direction, add_text_engine, split_names
 
-    parser.add_argument("folder", type=split_names, help="a run or a model folder; several with commas: an ensemble")
+    parser.add_argument(
+        "folder", type=split_names, help="a run or a model folder; several, separated by commas: an ensemble"
+    )
     parser.add_argument("--source", metavar="FILE", help="the texts")
     parser.add_argument("--target", metavar="FILE", help="their translations, line by line")
-    parser.add_argument("--text", metavar="FILE", help="for a language model: lines to score, each by itself")
+    parser.add_argument("--text", metavar="FILE", help="for a language model: lines to score, each separately")
     parser.add_argument("--code", help="the control code that each line of --text begins with")
     parser.add_argument("--codes", action="store_true", help="score each line of --text under every control code")
-    documents = {"choices": ("line", "paragraph"), "help": "with --codes: score paragraphs, which blank lines end"}
+    documents = {"choices": ("line", "paragraph"), "help": "with --codes: score paragraphs, separated by blank lines"}
     parser.add_argument("--document", default="line", **documents)
-    parser.add_argument("--token-scores", action="store_true", help="also the log probability of each token")
+    parser.add_argument("--token-scores", action="store_true", help="also print the log probability of each token")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
     add_resume(parser, "--source, --target")
     add_direction(parser)
@@ -57,14 +59,16 @@ def run(args: argparse.Namespace) -> int:
 
         return score(args)
     if args.code or args.codes:
-        raise ValueError(f"--{'code' if args.code else 'codes'} is for language models: it goes with --text")
+        raise ValueError(f"--{'code' if args.code else 'codes'} is for language models: use it with --text")
     if args.engine == "ctranslate2":
         raise ValueError("--engine ctranslate2 is for language models (--text FILE): leave it out")
     args.engine = "torch"  # the model itself scores
     if args.source or args.target:
         check_product(args, args.folder, "translate", "--text FILE")
     if not (args.source and args.target):
-        raise ValueError("name what to score: --source FILE and --target FILE, or for a language model --text FILE")
+        raise ValueError(
+            "give something to score: --source FILE and --target FILE, or for a language model --text FILE"
+        )
     check_resume(args, True, "--source FILE, --target FILE")
     sides = _sides(args)
     translator = open_product(args, "translate")

@@ -31,7 +31,7 @@ def show_scores(
         name, _, part = metric.partition("_")
         label = f"{labels[name]} {part}".rstrip()
         console.print(f"{label:<9} {'   '.join(parts)}", highlight=False, soft_wrap=True)
-    line = f"{what}; 95 % intervals by {args.samples:,} bootstrap samples"
+    line = f"{what}; 95 % intervals from {args.samples:,} bootstrap samples"
     console.print(f"[dim]{line}{'; p of a paired bootstrap' if compared else ''}[/]", highlight=False, soft_wrap=True)
     if args.json:
         _write_json(args, measured, compared, len(expected), more or {})

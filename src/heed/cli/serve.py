@@ -8,20 +8,20 @@ from pathlib import Path
 
 EXAMPLES = """\
 examples:
-  heed serve runs/ko-en runs/en-de --port 8000       # a page at http://127.0.0.1:8000, an API for LibreTranslate's clients
-  heed serve                                         # the model of make demo
-  heed serve runs/ko-en --runs runs                  # the page shows runs as they train
-  heed serve en-de=runs/mine                         # a folder that does not name its languages
-  heed serve facebook/m2m100_418M                    # every direction; with ko-en= before it, one
-  heed serve runs/gpt2                               # a language model: OpenAI's /v1/completions, and a page to write on
-  heed serve runs/bert runs/names                    # models that read: masks filled, words tagged; answer, classify, embed
-  heed serve embed=runs/bert                         # what is asked of a model that can do several things
-  heed serve runs/sasrec                             # a recommender: /v1/recommend, and a page to pick items on
+  heed serve runs/ko-en runs/en-de --port 8000       # a web page at http://127.0.0.1:8000 and a LibreTranslate-compatible API
+  heed serve                                         # the demo model (make demo)
+  heed serve runs/ko-en --runs runs                  # the page shows training runs live
+  heed serve en-de=runs/mine                         # a folder that does not specify its languages
+  heed serve facebook/m2m100_418M                    # every direction; prefix ko-en= for just one
+  heed serve runs/gpt2                               # a language model: OpenAI-compatible /v1/completions, and a page to write with it
+  heed serve runs/bert runs/names                    # encoders: fill masks, tag words; answer, classify, embed
+  heed serve embed=runs/bert                         # choose the task of a model that can do several
+  heed serve runs/sasrec                             # a recommender: /v1/recommend, and a page to pick items
   heed serve runs/a,runs/b --api-keys keys.txt       # an ensemble, for clients with a key
 
   curl http://127.0.0.1:8000/translate -d q="나는 학생이에요." -d source=auto -d target=en
 
-By default it can be reached from this machine only; see --host. docs/reference/serving.md describes the API.
+By default it is reachable from this machine only; see --host. docs/reference/serving.md describes the API.
 """
 DEMO = Path("runs/demo")
 OPEN_FILES = 64  # of the service itself: libraries, the event loop, processes that read documents
@@ -34,51 +34,69 @@ def add(parser: argparse.ArgumentParser) -> None:
     option(
         "folder",
         nargs="*",
-        help="models of any kind: runs, model folders or names on the hub; a,b is an ensemble of translators",
+        help="models of any kind: runs, model folders or names on the hub; a,b is an ensemble of translation models",
     )
-    option("--host", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all addresses")
+    option("--host", default="127.0.0.1", help="the address to listen on; 0.0.0.0: all interfaces")
     option("--port", type=int, default=8000, help="0: any free port")
-    option("--runs", type=Path, metavar="DIR", help="a folder of runs that the page shows")
-    option("--api-keys", type=Path, metavar="FILE", help="a file of keys: requests without one are refused")
-    option("--cors", action="append", metavar="ORIGIN", help="a site whose pages may read the answers; *: all sites")
+    option("--runs", type=Path, metavar="DIR", help="a folder of runs to show on the page")
+    option("--api-keys", type=Path, metavar="FILE", help="a file of API keys: requests without a key are refused")
+    option("--cors", action="append", metavar="ORIGIN", help="an origin whose pages may call the API; *: any")
     option(
         "--allowed-host",
         action="append",
         metavar="NAME",
-        help="a name under which clients may ask, besides localhost and addresses of this machine; *: any",
+        help="a host name clients may use, besides localhost and this machine's addresses; *: any",
     )
     option(
         "--trust-proxy",
         nargs="?",
         const="127.0.0.1,::1",
         metavar="ADDRESSES",
-        help="believe X-Forwarded-For and -Proto of a proxy at these addresses or networks, with commas between them; without "
-        "any, of one on this machine (default: they are ignored)",
+        help="trust X-Forwarded-For and -Proto from proxies at these addresses or networks, separated by commas; with no value, from this machine (default: ignore these headers)",
     )
     batches = parser.add_argument_group("batches")
-    batches.add_argument("--wait-ms", type=float, default=3.0, help="milliseconds that a sentence waits for others")
+    batches.add_argument(
+        "--wait-ms", type=float, default=3.0, help="how long a sentence waits for others to batch with, in milliseconds"
+    )
     batches.add_argument("--batch-tokens", type=int, default=1024, help="maximum number of subwords in a batch")
     batches.add_argument("--batch-sentences", type=int, default=64, help="maximum number of sentences in a batch")
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--queue", type=int, default=64, metavar="N", help="concurrent requests; more are refused")
-    limits.add_argument("--max-characters", type=int, default=100_000, metavar="N", help="of one request")
-    limits.add_argument("--max-texts", type=int, default=500, metavar="N", help="of one request")
-    limits.add_argument("--max-body", type=int, default=10 << 20, metavar="BYTES", help="of one request")
-    limits.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for one request")
     limits.add_argument(
-        "--max-header", type=int, default=64 << 10, metavar="BYTES", help="of the headers of one request"
-    )
-    limits.add_argument("--header-timeout", type=float, default=10.0, metavar="SECONDS", help="for headers to arrive")
-    limits.add_argument("--idle-timeout", type=float, default=30.0, metavar="SECONDS", help="between requests")
-    limits.add_argument("--max-connections", type=int, default=1024, metavar="N", help="of all clients")
-    limits.add_argument("--client-connections", type=int, default=256, metavar="N", help="of one client")
-    limits.add_argument(
-        "--client-requests", type=int, metavar="N", help="of one client in a minute (default: any number)"
+        "--queue", type=int, default=64, metavar="N", help="maximum number of concurrent requests; others are refused"
     )
     limits.add_argument(
-        "--client-characters", type=int, metavar="N", help="of one client in a minute (default: any number)"
+        "--max-characters", type=int, default=100_000, metavar="N", help="maximum characters per request"
     )
-    option("--log-texts", action="store_true", help="log the beginning of each text (default: no texts are logged)")
+    limits.add_argument("--max-texts", type=int, default=500, metavar="N", help="maximum number of texts per request")
+    limits.add_argument(
+        "--max-body", type=int, default=10 << 20, metavar="BYTES", help="maximum size of a request body"
+    )
+    limits.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="time allowed for one request")
+    limits.add_argument(
+        "--max-header", type=int, default=64 << 10, metavar="BYTES", help="maximum size of request headers"
+    )
+    limits.add_argument(
+        "--header-timeout", type=float, default=10.0, metavar="SECONDS", help="time allowed for the request headers"
+    )
+    limits.add_argument(
+        "--idle-timeout", type=float, default=30.0, metavar="SECONDS", help="how long an idle connection stays open"
+    )
+    limits.add_argument(
+        "--max-connections", type=int, default=1024, metavar="N", help="maximum number of open connections"
+    )
+    limits.add_argument(
+        "--client-connections", type=int, default=256, metavar="N", help="maximum number of connections per client"
+    )
+    limits.add_argument(
+        "--client-requests", type=int, metavar="N", help="maximum requests per client and minute (default: unlimited)"
+    )
+    limits.add_argument(
+        "--client-characters",
+        type=int,
+        metavar="N",
+        help="maximum characters per client and minute (default: unlimited)",
+    )
+    option("--log-texts", action="store_true", help="log the beginning of each text (by default texts are not logged)")
     add_device(parser)
     add_engine(parser)
 
@@ -88,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.folder and not DEMO.is_dir():
         raise ValueError(
-            f"no model was named, and there is no {DEMO}: make it with `make demo`, or train one with heed train"
+            f"no model given, and there is no {DEMO}: create it with `make demo`, or train one with heed train"
         )
     if args.runs is not None and not args.runs.is_dir():
         raise ValueError(f"{args.runs}: no such folder of runs")
@@ -103,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     host, port = socket.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
     errors().print(
-        f"{service.listing}\nhttp://{host}:{port}   (Ctrl-C ends it)",
+        f"{service.listing}\nhttp://{host}:{port}   (press Ctrl-C to stop)",
         highlight=False,
         soft_wrap=True,
         markup=False,
@@ -127,7 +145,8 @@ def _allow_open_files(requests: int) -> None:
         return
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise ValueError(
-            f"only {hard} files may be open here, and {requests} concurrent requests need {needed}: raise the limit (ulimit -n), or "
+            f"this process may open only {hard} files, and {requests} concurrent requests need {needed}: raise the "
+            "limit (ulimit -n), or "
             "lower --queue"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

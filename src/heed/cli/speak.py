@@ -18,8 +18,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     option = parser.add_argument
     option("folder", help="a run or a model folder")
-    option("text", nargs="?", help="what to say")
-    option("--lines", metavar="FILE", help="say each line of a file")
+    option("text", nargs="?", help="the text to speak")
+    option("--lines", metavar="FILE", help="speak each line of a file")
     option("--out", type=Path, required=True, metavar="FILE", help="a WAV file; with --lines, a folder")
     option("--speaker", help="the speaker (default: the first one)")
     option("--picture", type=Path, metavar="FILE", help="draw the spectrogram and the attention (.png)")
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors, open_product, read_lines
 
     if (args.text is None) == (args.lines is None):
-        raise ValueError("say what to speak: a text, or --lines FILE")
+        raise ValueError("nothing to speak: give a text, or --lines FILE")
     if args.lines and args.picture:
         raise ValueError("--picture is for one text: leave out --lines")
     voice = open_product(args, "speak")
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.picture:
         _draw(args, voice, found)
     if not found.ended:
-        errors().print("[yellow]The voice did not find the end: the sound is cut.[/]", highlight=False)
+        errors().print("[yellow]The model never predicted the end: the audio is truncated.[/]", highlight=False)
     print(f"{args.out}: {found.sound.seconds:.2f} seconds")
     return 0
 
@@ -53,7 +53,7 @@ def _speak_lines(args: argparse.Namespace, voice: Any, texts: list[str]) -> int:
     from heed.files import atomic_folder
 
     if not texts:
-        raise ValueError(f"{args.lines}: there is nothing to speak")
+        raise ValueError(f"{args.lines}: it contains nothing to speak")
     found = voice.speak(texts, args.speaker)
     with atomic_folder(args.out) as part:
         (part / "wavs").mkdir()
@@ -65,7 +65,7 @@ def _speak_lines(args: argparse.Namespace, voice: Any, texts: list[str]) -> int:
     cut = sum(not own.ended for own in found)
     if cut:
         errors().print(
-            f"[yellow]Of {len(found):,} texts the voice did not find the end of {cut:,}.[/]", highlight=False
+            f"[yellow]The model never predicted the end of {cut:,} of {len(found):,} texts.[/]", highlight=False
         )
     print(f"{len(found):,} recordings in {args.out}: {args.out / 'manifest.tsv'}")
     return 0
@@ -90,7 +90,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from heed.evaluation.voice import distortion
 
     if not args.audio:
-        raise ValueError(f"{args.system} is a voice: name recordings with their texts, --audio FILE")
+        raise ValueError(f"{args.system} is a text-to-speech model: give recordings with their texts, --audio FILE")
     utterances = [own for name in args.audio for own in manifests.read(name, split=args.split)]
     voice = open_product(args, "speak", [args.system])
     scale, mean = (np.asarray(own, dtype=np.float32) for own in (voice.sound.deviation, voice.sound.mean))
@@ -108,8 +108,8 @@ def evaluate(args: argparse.Namespace) -> int:
     console = Console()
     console.print(f"MCD  [bold]{np.mean(distances):.2f}[/] dB  ({low:.2f} to {high:.2f})", highlight=False)
     console.print(
-        f"[dim]{len(made):,} texts, {100 * np.mean(ended):.1f} % of which end by themselves; spoken {length:.3f} times as long as "
-        "recorded; the interval is 95 %, by a bootstrap over texts[/]",
+        f"[dim]{len(made):,} texts, {100 * np.mean(ended):.1f} % of which ended by themselves; {length:.3f} times the "
+        "recorded duration; 95 % interval, bootstrapped over texts[/]",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
     if args.json:

@@ -10,8 +10,9 @@ examples:
   heed speak-corpus test.ko --language ko --voices m1,f2 --speeds 190 --out corpus-test
   heed train recipes/speech-phrasebook.toml --set data.audio=corpus/manifest.tsv --out runs/speech
 
-Each line is read aloud by espeak-ng. A line with a tab has what is spoken and what is to be written, such as a translation.
-Writes wavs/, manifest.tsv with what is spoken, and translation.tsv with what is to be written, where that is something else.
+Each line is read aloud by espeak-ng. A line may have a tab: the spoken text before it, and the text to write, such as
+a translation, after it. Writes wavs/, manifest.tsv with the spoken texts and, where they differ, translation.tsv with
+the texts to write.
 """
 
 
@@ -19,15 +20,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.data.synthetic.spoken import SPEEDS, VOICES
 
     option = parser.add_argument
-    option("text", type=Path, metavar="FILE", help="lines to read aloud; after a tab, what is to be written")
-    option("--out", type=Path, required=True, metavar="FOLDER", help="where the recordings are written")
-    option("--language", default="en", help="as espeak-ng names it: en, en-us, ko (default: en)")
+    option("text", type=Path, metavar="FILE", help="lines to read aloud; after a tab, the text to write")
+    option("--out", type=Path, required=True, metavar="FOLDER", help="where to write the recordings")
+    option("--language", default="en", help="an espeak-ng language: en, en-us, ko (default: en)")
     option("--voices", default=",".join(VOICES), metavar="A,B", help="variants of the voice (default: %(default)s)")
     speeds = ",".join(map(str, SPEEDS))
-    option("--speeds", default=speeds, metavar="N,N", help="words a minute (default: %(default)s)")
-    option("--each", type=int, default=1, help="how many recordings of each line, all different (default: 1)")
-    option("--rate", type=int, default=16_000, help="samples a second (default: 16000)")
-    option("--seed", type=int, default=0, help="the same seed gives the same recordings")
+    option("--speeds", default=speeds, metavar="N,N", help="words per minute (default: %(default)s)")
+    option("--each", type=int, default=1, help="number of different recordings per line (default: 1)")
+    option("--rate", type=int, default=16_000, help="sample rate in Hz (default: 16000)")
+    option("--seed", type=int, default=0, help="random seed; the same seed gives the same recordings")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
     speeds = args.speeds.split(",")
     if not all(speed.strip().isdecimal() for speed in speeds):
-        raise ValueError(f"--speeds is {args.speeds}; write whole numbers with commas between them")
+        raise ValueError(f"--speeds is {args.speeds}; give integers separated by commas")
     voices = tuple(voice.strip() for voice in args.voices.split(","))
     how = Speaking(args.language, voices, tuple(map(int, speeds)), args.each, args.rate, args.seed)
     lines = lines_of(args.text)

@@ -4,14 +4,14 @@ import argparse
 
 EXAMPLES = """\
 examples:
-  heed summarize runs/news < article.txt                 # all of the text is one article
-  heed summarize google/pegasus-xsum < article.txt       # a model on the hub, or a folder from there
-  heed summarize runs/news one.txt two.txt               # a summary of each file
+  heed summarize runs/news < article.txt                 # the whole input is one article
+  heed summarize google/pegasus-xsum < article.txt       # a model on the hub, or a downloaded folder
+  heed summarize runs/news one.txt two.txt               # one summary per file
   heed summarize runs/news --lines < articles.txt > summaries.txt
   heed summarize runs/news --beam 8 --length-penalty 2.0 --no-repeat 3 < article.txt
 
-If an article has more subwords than the model reads, its end is cut off, and a message says so; --too-long refuse
-refuses it instead.
+An article with more subwords than the model can read is truncated with a warning; with --too-long refuse it is
+rejected.
 """
 
 DECODING = ("beam", "length_penalty", "min_length", "max_length", "no_repeat")
@@ -21,12 +21,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_batches, add_device, add_direction, split_names
 
     parser.add_argument("folder", type=split_names, help="a run, a model folder, or a name on the hub")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="articles; without any, standard input")
-    parser.add_argument("--lines", action="store_true", help="each line is an article")
-    parser.add_argument("--out", metavar="FILE", help="write summaries to a file, one on a line")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="article files (default: standard input)")
+    parser.add_argument("--lines", action="store_true", help="treat each line as an article")
+    parser.add_argument("--out", metavar="FILE", help="write summaries to a file, one per line")
     search = parser.add_argument_group("search (default: the model's settings)")
-    search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
-    search.add_argument("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
+    search.add_argument("--beam", type=int, help="beam size; 1 is greedy search")
+    search.add_argument(
+        "--length-penalty", type=float, help="exponent alpha of the length penalty; larger favours longer output"
+    )
     search.add_argument("--min-length", type=int, help="minimum number of tokens")
     search.add_argument("--max-length", type=int, help="maximum number of tokens")
     search.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
@@ -45,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     for number, (article, summary) in enumerate(zip(articles, summaries, strict=True), 1):
         if unread := summarizer.unread(article, summary):
             errors().print(
-                f"article {number}: its last {unread:,} of {len(article.split()):,} words were not read: the model reads "
+                f"article {number}: its last {unread:,} of {len(article.split()):,} words were truncated: the model "
+                "reads "
                 f"{summarizer.max_source:,} subwords", highlight=False, soft_wrap=True,
             )  # fmt: skip
     write_lines((summary.text for summary in summaries), args.out)
@@ -62,5 +65,5 @@ def _articles(args: argparse.Namespace) -> list[str]:
     articles = [" ".join(" ".join(lines).split()) for lines in files]
     for path, article in zip(args.files or ["standard input"], articles, strict=True):
         if not article:
-            raise ValueError(f"{path} holds no text to summarize")
+            raise ValueError(f"{path} contains no text to summarize")
     return articles

@@ -9,10 +9,10 @@ from typing import Any
 EXAMPLES = """\
 examples:
   heed tag runs/names < texts.txt                        # each line with its entities in brackets
-  heed tag runs/names "Ann lives in Seoul." --format json     # with the characters of each entity
-  heed tag runs/names --conll test.conll --format conll  # sentences that are split into words: a word and its label a line
+  heed tag runs/names "Ann lives in Seoul." --format json     # with the character offsets of each entity
+  heed tag runs/names --conll test.conll --format conll  # pre-tokenized sentences: one word and label per line
   heed tag runs/names --input texts.txt --format table --out entities.tsv
-  heed tag runs/electra "Ann drinks a book."             # a discriminator: the words that it believes replaced
+  heed tag runs/electra "Ann drinks a book."             # a discriminator: the words it predicts were replaced
   heed tag dslim/bert-base-NER "Ann lives in Seoul."
   heed train recipes/tagging.toml --out runs/names
 """
@@ -25,19 +25,19 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     option = parser.add_argument
     option("folder", help="a run, a model folder, or a name on the hub")
-    option("text", nargs="*", help="texts; without any, lines of standard input")
+    option("text", nargs="*", help="texts (default: lines of standard input)")
     option("--input", metavar="FILE", help="read lines from a file")
-    add_conll(parser, "read sentences that are split into words from a CoNLL file")
-    option("--format", choices=FORMATS, default="inline", help="inline (the default), conll, JSON lines, or a table")
-    option("--pieces", action="store_true", help="label every subword, not words")
+    add_conll(parser, "read tokenized sentences from a CoNLL file")
+    option("--format", choices=FORMATS, default="inline", help="inline (default), conll, JSON lines, or a table")
+    option("--pieces", action="store_true", help="label every subword instead of every word")
     option("--out", metavar="FILE", help="write to a file")
-    option("--batch-tokens", type=int, default=4096, help="subwords in a batch")
+    option("--batch-tokens", type=int, default=4096, help="maximum number of subwords per batch")
     add_device(parser)
 
 
 def add_conll(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--conll", metavar="FILE", help=what)
-    line = "the column of the {}, counted from 1, or from -1 at the end; default: that of training"
+    line = "the column of the {}, counted from 1, or from -1 at the end (default: as in training)"
     for name in ("word", "label"):
         parser.add_argument(f"--{name}-column", type=int, metavar="N", help=line.format(name))
 
@@ -55,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
     from heed.data import conll
 
     if bool(args.text) + bool(args.input) + bool(args.conll) > 1:
-        raise ValueError("there are texts, --input or --conll: give one of them")
+        raise ValueError("give only one of texts, --input and --conll")
     if args.conll and args.pieces:
-        raise ValueError("--pieces labels subwords of plain text, and --conll has words: leave one out")
+        raise ValueError("--pieces labels the subwords of plain text and cannot be combined with --conll")
     tagger = open_product(args, "tag")
     if args.conll:
         read = conll.read(Path(args.conll), column(args, tagger, "word"), None)
@@ -74,12 +74,12 @@ def remarks(tagged: list, documents: int) -> list[str]:
     """What the user should know of how texts were read."""
     split, unread = sum(one.windows > 1 for one in tagged), sum(one.unread for one in tagged)
     found = (
-        [f"{split:,} of {len(tagged):,} texts are longer than the model, and were read in windows."] if split else []
+        [f"{split:,} of {len(tagged):,} texts are too long for the model and were read in windows."] if split else []
     )
     if unread:
-        found.append(f"{unread:,} words have no subwords in the model's vocabulary: they have no label.")
+        found.append(f"{unread:,} words cannot be encoded with the model's vocabulary and have no label.")
     if documents:
-        found.append(f"{documents:,} lines with -DOCSTART- were left out.")
+        found.append(f"{documents:,} -DOCSTART- lines were skipped.")
     return found
 
 
@@ -116,7 +116,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from heed.evaluation.tagging import count, measure, type_scores
 
     if not args.conll:
-        raise ValueError(f"{args.system} is a tagger: name sentences and their labels with --conll FILE")
+        raise ValueError(f"{args.system} is a tagger: give sentences and their labels with --conll FILE")
     names = [name for name in (args.system, args.against) if name]
     taggers = [open_product(args, "tag", [name]) for name in names]
     first = taggers[0]

@@ -12,33 +12,38 @@ examples:
   heed train phrasebook --out runs/ko-en          # a built-in recipe; heed recipes lists them
   heed train --from Helsinki-NLP/opus-mt-ko-en --source my.ko --target my.en --out runs/tuned     # fine-tuning
   heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
-  heed train --source train.en --target train.de --rejected rejected.tsv --out runs/en-de    # see what was filtered
-  heed train --out runs/en-de --resume            # continue after Ctrl-C, a crash, kill -9
+  heed train --source train.en --target train.de --rejected rejected.tsv --out runs/en-de    # report which pairs were filtered
+  heed train --out runs/en-de --resume            # continue after Ctrl-C, a crash or kill -9
   torchrun --nproc-per-node=8 --max-restarts=3 -m heed train paper-base --out runs/base    # on eight GPUs
 
-Files may be plain, .gz or .xz; several of a kind are read one after the other. Every setting has a name
-(section.name); heed recipes all-settings has them all. Prepared corpora are kept in $HEED_CACHE (~/.cache/heed).
+Files may be plain, .gz or .xz; several of a kind are concatenated. Every setting has a name (section.name); heed
+recipes all-settings lists them all. Prepared corpora are cached in $HEED_CACHE (default: ~/.cache/heed).
 """
 
 FILES = {
-    "source": "text in the language to translate from; or the texts, where the task has no translations",
-    "target": "its translations (summaries, labels), line by line",
-    "tsv": "tables with both sides in columns, TSV or .jsonl (data.columns, by number or name; default: 1 and 2)",
-    "valid_source": "text to validate on; without any, 1,000 pairs are set aside",
+    "source": "source text; or the texts, for tasks without translations",
+    "target": "target text (translations, summaries or labels), line by line",
+    "tsv": "tables with source and target columns, TSV or .jsonl (data.columns, by number or name; default: 1 and 2)",
+    "valid_source": "validation source text (default: set 1,000 pairs aside)",
     "valid_target": "its translations",
-    "valid_tsv": "files to validate on, with both sides in columns",
+    "valid_tsv": "validation tables",
 }
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "recipe", nargs="?", type=Path, help="a TOML file with settings, or one of heed recipes by name"
+        "recipe", nargs="?", type=Path, help="a TOML file with settings, or the name of a built-in recipe"
     )
     parser.add_argument(
-        "--from", dest="start", metavar="FOLDER", help="start from this model: a run, a folder, or a name on the hub"
+        "--from",
+        dest="start",
+        metavar="FOLDER",
+        help="start from an existing model: a run, a folder, or a name on the hub",
     )
     parser.add_argument(
-        "--rejected", metavar="FILE", help="write filtered pairs, each with its rule (docs/guides/cleaning.md)"
+        "--rejected",
+        metavar="FILE",
+        help="report which pairs were filtered, and by which rule (docs/guides/cleaning.md)",
     )
     add_run_options(parser, "training.steps=4000")
 
@@ -48,18 +53,20 @@ def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
     option = parser.add_argument
     for name, line in FILES.items():
         option(f"--{name.replace('_', '-')}", nargs="+", metavar="FILE", help=line)
-    option("--out", type=Path, required=True, metavar="FOLDER", help="the folder of the run")
-    option("--resume", action="store_true", help="continue from where it stopped")
+    option("--out", type=Path, required=True, metavar="FOLDER", help="the run folder")
+    option("--resume", action="store_true", help="continue an interrupted run")
     option("--set", action="append", default=[], metavar="NAME=VALUE", help=f"one setting, for example {example}")
     option(
         "--time",
         metavar="TIME",
-        help="end with a finished model after this time, for example 10m or 2h; +1h with --resume",
+        help="time budget: finish with a complete model after this time, for example 10m or 2h; +1h with --resume",
     )
-    option("--device", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
-    option("--threads", type=int, help="how many threads to use on the CPU")
-    option("--no-report", action="store_true", help="write no report.html at the end (heed report makes it later)")
-    option("--quiet", action="store_true", help="print nothing but errors")
+    option("--device", help="auto (a GPU if available), cpu, cuda, cuda:1")
+    option("--threads", type=int, help="number of CPU threads")
+    option(
+        "--no-report", action="store_true", help="do not write report.html at the end (heed report can write it later)"
+    )
+    option("--quiet", action="store_true", help="print errors only")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -121,7 +128,7 @@ def _report(folder: Path, device: str, console, say) -> None:
             path = write_report(folder, options=Options(device=device), tell=status.update)
         say(f"Report: {path}")
     except (ValueError, OSError) as error:
-        say(f"There is no report: {error}")
+        say(f"No report was written: {error}")
 
 
 def settings(args: argparse.Namespace) -> list[tuple[str, object]]:

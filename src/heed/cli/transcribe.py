@@ -10,9 +10,9 @@ from typing import Any
 EXAMPLES = """\
 examples:
   heed transcribe runs/speech talk.wav                      # the text
-  heed transcribe runs/speech *.flac --format json          # a line of JSON each, with the times of words
+  heed transcribe runs/speech *.flac --format json          # one line of JSON per file, with word timings
   heed transcribe runs/speech talk.ogg --format srt --out talk.srt
-  heed transcribe runs/speech talk.wav --beam 1 --ctc-weight 1       # quick: CTC alone
+  heed transcribe runs/speech talk.wav --beam 1 --ctc-weight 1       # fast: CTC only
   heed transcribe runs/speech talk.wav --lm runs/characters --lm-weight 0.5
   heed train recipes/speech-fsdd.toml --set data.audio=recordings --out runs/fsdd
 """
@@ -29,7 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=["text", "json", "srt", "vtt"],
         default="text",
-        help="text, JSON lines with times, or subtitles",
+        help="text, JSON lines with timings, or subtitles",
     )
     add_search(parser)
     option("--out", metavar="FILE", help="write to a file")
@@ -39,12 +39,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def add_search(parser: argparse.ArgumentParser) -> None:
     """Options of the search for what was said."""
     option = parser.add_argument_group("speech").add_argument
-    option("--ctc-weight", type=float, help="share of CTC in the scores: 0 is attention alone, 1 CTC alone")
-    option("--lm", metavar="FOLDER", help="a language model that scores the text too")
-    option("--lm-weight", type=float, help="how much it counts")
+    option("--ctc-weight", type=float, help="weight of CTC in the score: 0 is attention only, 1 is CTC only")
+    option("--lm", metavar="FOLDER", help="a language model for shallow fusion")
+    option("--lm-weight", type=float, help="weight of the language model")
     option("--segment", type=float, metavar="SECONDS", help="long recordings are read in windows of this length")
     if not any(action.dest == "beam" for action in parser._actions):
-        option("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
+        option("--beam", type=int, help="beam size; 1 is greedy search")
 
 
 def search_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.common import open_product
 
     if args.format in ("srt", "vtt") and len(args.files) > 1:
-        raise ValueError(f"--format {args.format} is for one recording: call heed transcribe for each")
+        raise ValueError(f"--format {args.format} is for a single recording: call heed transcribe once per recording")
     recognizer = open_product(args, "transcribe")
     return _write(args, recognizer, args.files, open_language(args, recognizer))
 
@@ -82,10 +82,10 @@ def translate(args: argparse.Namespace) -> int:
 
     recognizer = open_product(args, "transcribe")
     if not recognizer.translates:
-        raise ValueError(f"{args.folder[0]} writes the language that is spoken: use heed transcribe")
+        raise ValueError(f"{args.folder[0]} transcribes in the spoken language: use heed transcribe")
     names = args.text or [name for name in (args.input, args.file) if name]
     if not names:
-        raise ValueError("name the recordings to translate: heed translate MODEL talk.wav")
+        raise ValueError("give the recordings to translate: heed translate MODEL talk.wav")
     args.format = "text"
     return _write(args, recognizer, names, None)
 

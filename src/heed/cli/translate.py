@@ -12,72 +12,74 @@ examples:
   heed translate runs/en-de --input corpus.en --out corpus.de --resume   # after a crash, from where it stopped
   heed translate runs/en-de --beam 5 --nbest 5 --scores < test.en
   heed translate runs/en-de --align "A man is sleeping."
-  heed translate runs/many --to de < test.en             # a model of several directions (docs/guides/data.md)
+  heed translate runs/many --to de < test.en             # a multilingual model (docs/guides/data.md)
   heed translate runs/a,runs/b,runs/c < test.en          # an ensemble
   heed translate runs/en-de --sample --top-p 0.9 --seed 7 < test.en
-  heed translate runs/en-de --rerank mbr < test.en       # of 16 candidates the one most like all (docs/guides/search.md)
+  heed translate runs/en-de --rerank mbr < test.en       # minimum Bayes risk over 16 candidates (docs/guides/search.md)
   heed translate runs/en-de --prefix "Ein Hund" "A dog is sleeping."
   heed translate runs/en-ko --glossary '{"Tobigs": "투빅스"}' "Tobigs likes books."   # or --glossary terms.tsv
   heed translate runs/en-de --keep Heed --keep "Studio 54" < notes.en
-  heed translate runs/en-de --sentences < letter.txt     # lines of several sentences; URLs and long numbers are kept
+  heed translate runs/en-de --sentences < letter.txt     # split lines into sentences; keep URLs and long numbers
   heed translate runs/en-de --file letter.docx --out brief.docx
   heed translate runs/speech-ko-en talk.wav              # speech to text in another language (docs/guides/speech.md)
   heed translate runs/en-de --file words.tsv --column 2 --out woerter.tsv
-  heed translate Helsinki-NLP/opus-mt-ko-en "나는 책을 읽어요."       # a name on the Hugging Face hub, or a folder from there
-  heed translate facebook/nllb-200-distilled-600M --from ko --to en "나는 책을 읽어요."   # a model of many languages
+  heed translate Helsinki-NLP/opus-mt-ko-en "나는 책을 읽어요."       # a name on the Hugging Face Hub, or a downloaded folder
+  heed translate facebook/nllb-200-distilled-600M --from ko --to en "나는 책을 읽어요."   # a multilingual model
 
-One line in, one line out. A line is one unit; with --sentences, each of its sentences is. With --nbest there are
+One line in, one line out. Each line is translated as a whole; with --sentences, sentence by sentence. --nbest writes
 that many lines for each; --scores puts the score (log probability over the length penalty) and a tab before each;
---token-scores and --align put theirs after it.
---file keeps the layout of a document: .txt .md .html .srt .vtt .tsv .docx (docs/guides/documents.md).
+--token-scores and --align append theirs. --file keeps the layout of a document: .txt .md .html .srt .vtt .tsv .docx
+(docs/guides/documents.md).
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_batches, add_device, add_direction, add_engine, add_reranking, split_names
 
-    names = "a run, a model folder, or a name on the hub; several with commas are an ensemble"
+    names = "a run, a model folder, or a name on the hub; several, separated by commas, form an ensemble"
     parser.add_argument("folder", type=split_names, help=names)
-    parser.add_argument("text", nargs="*", help="sentences; without any, lines of standard input")
+    parser.add_argument("text", nargs="*", help="sentences (default: lines of standard input)")
     _add_files(parser)
     parser.add_argument(
-        "--sentences", action="store_true", help="translate each sentence of a line by itself, as the service does"
+        "--sentences", action="store_true", help="split lines into sentences and translate each, as the service does"
     )
     document = parser.add_argument_group("documents")
     document.add_argument("--file", metavar="FILE", help="translate a document into --out, in the same format")
-    document.add_argument("--column", type=int, metavar="N", help="which column of a .tsv, counted from 1")
+    document.add_argument("--column", type=int, metavar="N", help="the .tsv column to translate, counted from 1")
     document.add_argument(
-        "--format", choices=["text", "md", "html", "srt", "vtt", "tsv", "docx"], help="default: by the name of the file"
+        "--format", choices=["text", "md", "html", "srt", "vtt", "tsv", "docx"], help="default: by file extension"
     )
-    document.add_argument("--force", action="store_true", help="overwrite the file of --out")
+    document.add_argument("--force", action="store_true", help="overwrite an existing --out file")
     terms = parser.add_argument_group("terms (docs/guides/glossary.md)")
     terms.add_argument(
-        "--glossary", metavar="FILE", help="translations of terms: JSON, or lines of a term, a tab and its translation"
+        "--glossary", metavar="FILE", help="term translations: JSON, or lines with a term, a tab and its translation"
     )
     terms.add_argument(
         "--keep", metavar="TERM", action="append", default=[], help="a term to leave untranslated; may be repeated"
     )
-    search = parser.add_argument_group("search (default: the settings of the model's recipe)")
-    search.add_argument("--beam", type=int, help="how many hypotheses are kept at each step; 1 is greedy")
-    search.add_argument("--nbest", type=int, help="how many translations to write for each sentence")
-    search.add_argument("--length-penalty", type=float, help="alpha, the exponent of the penalty: larger means longer")
+    search = parser.add_argument_group("search (default: the model's settings)")
+    search.add_argument("--beam", type=int, help="beam size; 1 is greedy search")
+    search.add_argument("--nbest", type=int, help="number of translations per sentence")
+    search.add_argument(
+        "--length-penalty", type=float, help="exponent alpha of the length penalty; larger favours longer output"
+    )
     search.add_argument("--penalty", choices=["wu", "length"], help="((5 + length) / 6)^alpha, or length^alpha")
-    search.add_argument("--stopping", choices=["exact", "heuristic", "first"], help="when the search ends")
+    search.add_argument("--stopping", choices=["exact", "heuristic", "first"], help="when to stop the search")
     search.add_argument("--min-length", type=int, help="minimum number of tokens")
     search.add_argument("--max-length", type=int, help="maximum number of tokens")
     search.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
-    search.add_argument("--prefix", help="what each translation must begin with")
+    search.add_argument("--prefix", help="force each translation to begin with this")
     add_reranking(search)
     sampling = parser.add_argument_group("sampling")
-    sampling.add_argument("--sample", action="store_true", default=None, help="sample each token, instead of searching")
-    sampling.add_argument("--temperature", type=float, help="above 1: more varied; below 1: closer to the likeliest")
-    sampling.add_argument("--top-k", type=int, help="sample from the K likeliest tokens")
-    sampling.add_argument("--top-p", type=float, help="sample from the fewest tokens that hold P of the probability")
-    sampling.add_argument("--seed", type=int, help="the same seed gives the same translations")
+    sampling.add_argument("--sample", action="store_true", default=None, help="sample each token instead of searching")
+    sampling.add_argument("--temperature", type=float, help="above 1: more varied; below 1: closer to greedy")
+    sampling.add_argument("--top-k", type=int, help="sample from the K most likely tokens")
+    sampling.add_argument("--top-p", type=float, help="sample from the smallest set of tokens with total probability P")
+    sampling.add_argument("--seed", type=int, help="random seed; the same seed gives the same translations")
     output = parser.add_argument_group("output")
     output.add_argument("--scores", action="store_true", help="write the score before each translation")
-    output.add_argument("--token-scores", action="store_true", help="write the log probability of each token after it")
-    output.add_argument("--align", action="store_true", help="write word alignments after it, as 0-0 1-2")
+    output.add_argument("--token-scores", action="store_true", help="append the log probability of each token")
+    output.add_argument("--align", action="store_true", help="append word alignments, as 0-0 1-2")
     add_batches(parser, ["split", "refuse"], "texts")
     add_direction(parser)
     add_device(parser)
@@ -123,13 +125,15 @@ def _run(args: argparse.Namespace, chosen: dict, folder) -> int:
 
         return documents.run(args, chosen, glossary)
     if given := next((name for name in ("column", "format", "force") if getattr(args, name)), None):
-        raise ValueError(f"--{given} is for documents: give one with --file")
+        raise ValueError(f"--{given} is for documents: add --file")
     with quick_translate.remembered(folder) as note:
         translator = open_product(args, "translate")
         if args.text and args.input:
-            raise ValueError("there are sentences and --input: give one of the two")
+            raise ValueError("give either sentences or --input, not both")
         if args.input and args.out and os.path.exists(args.out) and os.path.samefile(args.input, args.out):
-            raise ValueError(f"--out is the file of --input, {args.input}: choose another, or the text would be lost")
+            raise ValueError(
+                f"--out is the --input file itself, {args.input}: choose another, or the text would be lost"
+            )
         if "nbest" in chosen and not chosen.get("sample"):
             chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
         _translate(translator, chosen, args, glossary)

@@ -6,17 +6,18 @@ from pathlib import Path
 
 EXAMPLES = """\
 examples:
-  heed vectors cc.ko.300.vec.gz                                # what is in the file
+  heed vectors cc.ko.300.vec.gz                                # describe the file
   heed vectors cc.ko.300.vec.gz --near 왕 서울 --count 5        # the words nearest to a word
   heed vectors glove.6B.100d.txt --analogy man king woman      # man is to king as woman is to …
   heed vectors cc.ko.300.vec.gz --analogy 남자 왕 여자 --picture map.png
   heed vectors runs/en-de --near house --side source           # the embeddings of a model
-  heed vectors runs/en-de --out words.vec                      # its embeddings in the format of word2vec; .bin: binary
-  heed vectors train text.txt --out words.vec                  # learn vectors from a text (heed vectors train --help)
+  heed vectors runs/en-de --out words.vec                      # export its embeddings in word2vec format; .bin: binary
+  heed vectors train text.txt --out words.vec                  # learn word vectors (heed vectors train --help)
 
-Reads word2vec (text and binary), GloVe and fastText .vec, plain or gzipped, whatever their names; runs, model folders and
-names on the hub. A word that is not in the file of a fastText gets a vector from its n-grams (words.ngrams.bin beside
-words.vec), if they are there. A file is streamed, never held in memory. docs/learn/vectors.md shows how to train a model with such vectors.
+Reads word2vec (text and binary), GloVe and fastText .vec, plain or gzipped, whatever their extension; also runs,
+model folders and names on the hub. For fastText, unknown words get a vector from their n-grams, if words.ngrams.bin
+is next to words.vec. Files are streamed, never loaded into memory as a whole. docs/learn/vectors.md shows how to
+train a model with such vectors.
 """
 
 COMMANDS = {"train": ("vectors_train", "learn word vectors from a text: skip-gram, GloVe or fastText")}
@@ -29,12 +30,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     option(
         "--analogy", nargs=3, action="append", default=[], metavar=("A", "B", "C"), help="a is to b as c is to what?"
     )
-    option("--count", type=int, default=10, help="how many words to find (10)")
-    option("--info", action="store_true", help="show what is in it (default, if there is no other option)")
-    option("--side", choices=["source", "target"], help="for a model with two vocabularies: which one")
+    option("--count", type=int, default=10, help="how many words to find (default: 10)")
+    option("--info", action="store_true", help="describe the file (the default without other options)")
+    option("--side", choices=["source", "target"], help="which vocabulary, for a model with two")
     option("--out", type=Path, metavar="FILE", help="write all vectors: .vec as text, .bin as binary, either with .gz")
-    option("--picture", type=Path, metavar="FILE", help="draw a map of the words, as .png or .svg")
-    option("--words", nargs="+", default=[], metavar="WORD", help="words for the map, instead of those found")
+    option("--picture", type=Path, metavar="FILE", help="plot the words in two dimensions, as .png or .svg")
+    option("--words", nargs="+", default=[], metavar="WORD", help="words to plot, instead of those found")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if args.count < 1:
         raise ValueError(f"--count is {args.count}; it must be at least 1")
     if args.words and not args.picture:
-        raise ValueError("--words are for the map: say with --picture where to draw it")
+        raise ValueError("--words selects words to plot: add --picture FILE")
     store, facts = _open(args)
     console = Console()
     if args.info or not (args.near or args.analogy or args.out or args.picture):
@@ -75,7 +76,7 @@ def _open(args: argparse.Namespace):
             raise ValueError(f"--side is for models; {path} is a file")
         format = layout.detect_layout(path)
         facts = {"file": str(path), "format": format.name, "numbers a word": str(format.dim)}
-        header = {} if format.count is None else {"words by its first line": f"{format.count:,}"}
+        header = {} if format.count is None else {"words according to its header": f"{format.count:,}"}
         return store.from_file(path), facts | header
     if not path.exists() and path.suffix in (".vec", ".txt", ".bin", ".gz", ".xz"):
         raise ValueError(f"{path}: no such file")
@@ -103,7 +104,7 @@ def _info(console, store, facts: dict[str, str]) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2))
     size = (squares / count / int(facts["numbers a word"])) ** 0.5
     more = {"words": f"{count:,}", "the first": "  ".join(first), "mean length": f"{lengths / count:.3f}",
-            "size of a number": f"{size:.4f} (root mean square)"}  # fmt: skip
+            "typical magnitude": f"{size:.4f} (root mean square)"}  # fmt: skip
     for name, value in (facts | more).items():
         table.add_row(f"[dim]{name}[/]", escape(value))
     console.print(table)
@@ -137,7 +138,7 @@ def _picture(args: argparse.Namespace, store, near, fourth) -> None:
     answers = [(*three, found[0][0]) for three, found in zip(args.analogy, fourth, strict=True) if found]
     words = list(dict.fromkeys([*words, *(word for four in answers for word in four)]))
     if not words:
-        raise ValueError("--picture: name the words to draw with --words, --near or --analogy")
+        raise ValueError("--picture: choose the words to plot with --words, --near or --analogy")
     found = look_up(store, words)
     at = {word: i for i, word in enumerate(words)}
     arrows = [(at[x], at[y]) for a, b, c, d in answers for x, y in ((a, b), (c, d))]

@@ -8,26 +8,26 @@ EXAMPLES = """\
 examples:
   heed vectors train text.txt --out words.vec                       # skip-gram with negative sampling
   heed vectors train text.txt --method glove --out words.vec --window 10 --epochs 25
-  heed vectors train text.txt --method fasttext --out words.vec     # and words.ngrams.bin, for words that are not in it
+  heed vectors train text.txt --method fasttext --out words.vec     # and words.ngrams.bin, for unknown words
   heed phrasebook --world --out world && heed vectors train world/train.txt --out world/words.vec --min-count 1
   heed vectors world/words.vec --near king --analogy man king woman
 
-A line of the text is a sentence or a paragraph: no window crosses its end. The file has the format of word2vec, which
-heed vectors, [vectors] in a recipe and most other programs read; .bin is binary, .gz after either is gzipped.
-A text that is called "-" is read from standard input.
+Each line is a sentence or a paragraph; windows do not cross line ends. The output is in word2vec format, which heed
+vectors, [vectors] in a recipe and most other programs read; .bin is binary, and .gz after either is gzipped. "-"
+reads from standard input.
 """
 OPTIONS = {
     "dim": "numbers a word",
-    "window": "how many words on either side of a word are its context",
-    "epochs": "passes over the text (of glove: over its counts, 25 if not given)",
+    "window": "context size: words on either side",
+    "epochs": "training epochs (for glove over its counts; default there: 25)",
     "rate": "the learning rate of AdaGrad",
-    "batch": "pairs of words a step",
-    "negatives": "words drawn against each pair (not glove)",
-    "subsample": "drop frequent words: one of frequency f stays with probability √(SUBSAMPLE / f); 0 keeps all (not glove)",
-    "cap": "from which count on all pairs weigh the same (glove)",
-    "shortest": "the length of the shortest n-grams (fasttext)",
-    "longest": "the length of the longest n-grams (fasttext)",
-    "seed": "the same seed gives the same vectors",
+    "batch": "word pairs per step",
+    "negatives": "negative samples per pair (not glove)",
+    "subsample": "drop frequent words: a word of frequency f is kept with probability √(SUBSAMPLE / f); 0 keeps all (not glove)",
+    "cap": "count above which all pairs have the same weight (glove)",
+    "shortest": "minimum n-gram length (fasttext)",
+    "longest": "maximum n-gram length (fasttext)",
+    "seed": "random seed; the same seed gives the same vectors",
 }
 GLOVE_EPOCHS = 25
 
@@ -45,14 +45,19 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="the file to write: .vec or .txt, .bin, or these with .gz",
     )
     option("--method", choices=["skipgram", "glove", "fasttext"], default="skipgram", help="(skipgram)")
-    option("--min-count", type=int, default=5, help="drop words that occur less often (5)")
-    option("--lowercase", action="store_true", help="make all words lower case")
-    option("--cut", choices=["punctuation", "spaces"], default="punctuation", help="where words end (punctuation)")
+    option("--min-count", type=int, default=5, help="drop words that occur less often (default: 5)")
+    option("--lowercase", action="store_true", help="lowercase all words")
+    option(
+        "--cut",
+        choices=["punctuation", "spaces"],
+        default="punctuation",
+        help="how to split words (default: punctuation)",
+    )
     for field in fields(WordVectorsConfig):
         if field.name in OPTIONS and field.default is not MISSING:
             line = f"{OPTIONS[field.name]} ({field.default:g})"
             option(f"--{field.name}", type=type(field.default), default=None, help=line)
-    option("--threads", type=int, help="how many threads to use on the CPU")
+    option("--threads", type=int, help="number of CPU threads")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it must be at least 1")
     if args.out.is_dir():
-        raise ValueError(f"--out {args.out} is a folder; name a file in it, for example {args.out / 'words.vec'}")
+        raise ValueError(f"--out {args.out} is a folder; give a file name, for example {args.out / 'words.vec'}")
     if args.threads:
         torch.set_num_threads(args.threads)
     text, console = _read(args), errors()
@@ -81,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         trained = train_vectors(text, config, lambda epochs: tell(args.method, round(epochs * len(text.ids)), total))
     write(args.out, text.words, trained.matrix)
     console.print(
-        f"loss of a pair by epoch: {'  '.join(f'{loss:.3f}' for loss in trained.losses)}",
+        f"loss per pair by epoch: {'  '.join(f'{loss:.3f}' for loss in trained.losses)}",
         highlight=False,
         soft_wrap=True,
     )
@@ -115,6 +120,6 @@ def _read(args: argparse.Namespace):
         raise
     lines = f"{text.line_count:,} lines ({text.empty_lines:,} of them empty), {len(text.ids) + text.rare_count:,} words"
     kept = f"{len(text.words):,} different words occur at least {args.min_count} times"
-    rare = f"{text.rare_words:,} others are dropped ({text.rare_count:,} running words)"
+    rare = f"{text.rare_words:,} rarer ones are dropped ({text.rare_count:,} running words)"
     errors().print(f"{lines}; {kept}, {rare}", highlight=False, soft_wrap=True)
     return text

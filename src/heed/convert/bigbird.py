@@ -22,7 +22,7 @@ from heed.models.bigbird import BigBird, BigBirdConfig
 def _check_random(config: BigBirdConfig) -> dict[str, Any]:
     if config.fixed_random:
         raise ValueError(
-            "fixed_random is true, but transformers has random blocks in training alone: it would compute something else"
+            "fixed_random is true, but transformers uses random blocks only in training: the results would differ"
         )
     return {}
 

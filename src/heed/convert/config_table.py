@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 Settings = Mapping[str, Any]
-WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
 
 class Rule(NamedTuple):
@@ -43,7 +43,7 @@ class ConfigTable:
         """Our config from their config.json. What our model cannot compute is refused by name."""
         for name, value in self.required.items():
             if settings.get(name, value) != value:
-                raise ValueError(f"{name} is {settings[name]!r}; heed's {self.name} is made for {value!r} alone")
+                raise ValueError(f"{name} is {settings[name]!r}; heed's {self.name} supports only {value!r}")
         values, origin, model = {}, {}, f"heed's {self.name}"
         for ours, names, default, words in self.rows:
             value = read_setting(settings, names, default)
@@ -76,7 +76,7 @@ def read_setting(settings: Settings, names: tuple[str, ...], default: Any) -> An
     first, value = next(iter(present.items()))
     for name, other in present.items():
         if other != value:
-            raise ValueError(f"{name} is {other!r}, but {first} is {value!r}: they are two names of one setting")
+            raise ValueError(f"{name} is {other!r}, but {first} is {value!r}: they are two names for the same setting")
     if type(default) is float and type(value) is int:
         return float(value)
     if type(value) is not type(default):

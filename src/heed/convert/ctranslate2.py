@@ -35,7 +35,7 @@ def write(package: Package, folder: Path, quantization: str | None = None) -> No
     from heed.convert import ctranslate2_card, tokenizers
 
     if quantization not in (None, *QUANTIZATIONS):
-        raise ValueError(f"quantization is {quantization!r}; CTranslate2 has {', '.join(QUANTIZATIONS)}")
+        raise ValueError(f"quantization is {quantization!r}; CTranslate2 supports {', '.join(QUANTIZATIONS)}")
     if refusal := _refusal(package.model):
         raise ValueError(refusal)
     _specs()  # fails before there is a folder
@@ -71,25 +71,23 @@ def _refusal(model: nn.Module) -> str | None:
     encoder = getattr(model.config, "encoder", "attention")
     if not declares(model, "ctranslate2") or encoder != "attention":
         how = "" if encoder == "attention" else f" with encoder = {encoder!r}"
-        return f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it stays with heed"
+        return f"CTranslate2 cannot compute what a {type(model).__name__}{how} does: it cannot be exported"
     if not all(part.heads_fill_dim for part in model.modules() if isinstance(part, Attention)):
-        return "CTranslate2 has heads of the width dim / heads alone: a model with another head_dim stays with heed"
+        return "CTranslate2 supports only head_dim = dim / heads: this model cannot be exported"
     if isinstance(model, Encoder):
         return _encoder_refusal(model)
     if getattr(model.config, "labels", 0):
-        return "a classifier writes no text, which is all that CTranslate2 is for: it stays with heed"
+        return "a classifier generates no text, which CTranslate2 needs: it cannot be exported"
     if getattr(model.config, "choices", False) or getattr(model.config, "prompt_length", 0):
-        return "CTranslate2 has no place for the head that scores choices, or for a prompt: the model stays with heed"
+        return "CTranslate2 does not support multiple-choice heads or prompts: the model cannot be exported"
     return None
 
 
 def _encoder_refusal(model: Encoder) -> str | None:
     if model.widen is None and model.config.head != "causal":
         return None
-    what = (
-        "embeddings of another width than its layers" if model.widen is not None else "a head that sees no later words"
-    )
-    return f"CTranslate2 has no place for {what}, which this {type(model).__name__} has: it stays with heed"
+    what = "embeddings narrower or wider than its layers" if model.widen is not None else "a causal head"
+    return f"CTranslate2 does not support {what}, which this {type(model).__name__} has: it cannot be exported"
 
 
 def is_one(folder: Path) -> bool:
@@ -107,9 +105,7 @@ def _specs() -> Any:
     try:
         return ctranslate2_import.ctranslate2().specs
     except ImportError as error:
-        raise ValueError(
-            "writing for CTranslate2 needs its package, which is not installed: pip install ctranslate2"
-        ) from error
+        raise ValueError("exporting to CTranslate2 needs the ctranslate2 package: pip install ctranslate2") from error
 
 
 def _spec(package: Package, specs: Any) -> Any:
@@ -243,7 +239,7 @@ def _fill_config(config: Any, vocabulary: Vocabulary, eps: float) -> None:
     """CTranslate2 itself puts the special tokens around a source, except those of a direction (`given_ids`)."""
     special, tokens = vocabulary.fixed_special(), names(vocabulary)
     if len(special.before) > 1:
-        raise ValueError(f"a text begins with {len(special.before)} special tokens; CTranslate2 can put one there")
+        raise ValueError(f"a text begins with {len(special.before)} special tokens; CTranslate2 supports one")
     config.unk_token, config.eos_token = tokens[special.unknown], tokens[special.last]
     config.decoder_start_token = tokens[special.first]
     config.bos_token = tokens[special.before[0] if special.before else special.first]

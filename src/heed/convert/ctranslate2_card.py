@@ -73,7 +73,7 @@ def write(package: Package, quantization: str | None) -> str:
     tokenizer = hasattr(package.vocabularies[0], "tokenizer")
     pair = multilingual.example(package.vocabularies, package.facts.get("languages") or {})
     code = (TOKENIZER if tokenizer else PIECES).replace("OPTIONS", _options(package, pair or package.vocabularies))
-    added = "CTranslate2 itself adds the special tokens of the source."
+    added = "CTranslate2 adds the special tokens of the source itself."
     if pair is not None:
         before, after = _around(pair[0])
         code = code.replace("[pieces]", f"[{before!r} + pieces + {after!r}]").replace(
@@ -103,8 +103,7 @@ Written by heed, with weights in {quantization or "float32"}. `pip install ctran
 ```python
 {TEXT_GENERATOR.replace("START", start)}```
 
-Every text follows `{start}`. The likeliest token is taken each time, until that token comes; `sampling_topk` and
-`sampling_temperature` of `generate_batch` draw instead.
+Every text follows `{start}`. Decoding is greedy and stops at that token; use `sampling_topk` and `sampling_temperature` of `generate_batch` to sample instead.
 {origin(package.facts)}"""
 
 
@@ -118,7 +117,9 @@ def _encoder(package: Package, quantization: str | None) -> str:
         last, more = (HEAD_WEIGHTS + vector + LOGITS).replace("PART", part), ", safetensors.numpy"
     code = ENCODER.replace("MORE", more).replace("LAST", f"{last}\n")
     head = (
-        "\n`head.safetensors` has the weights of the head, which CTranslate2 has no place for.\n" if model.head else ""
+        "\n`head.safetensors` contains the weights of the head, which CTranslate2 does not support.\n"
+        if model.head
+        else ""
     )
     packages = f"ctranslate2 numpy{' safetensors' if more else ''} tokenizers"
     return f"""# {title(package)}, for CTranslate2

@@ -93,7 +93,7 @@ def _classifier_dropout(settings: Any) -> dict[str, Any]:
     rate = settings.get("classifier_dropout")
     if rate is not None and not isinstance(rate, int | float):
         raise ValueError(
-            f"classifier_dropout is {rate!r}; it should be a number, or null for the dropout of the layers"
+            f"classifier_dropout is {rate!r}; it must be a number, or null to use the dropout of the layers"
         )
     return {"classifier_dropout": rate if rate is None else float(rate)}
 

@@ -79,8 +79,8 @@ def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str,
         ours["force_begin"] = _forced("forced_bos_token_id", theirs, special.before[0])
     elif theirs["forced_bos_token_id"] is not None:
         raise ValueError(
-            f"forced_bos_token_id is {theirs['forced_bos_token_id']}, but a text of this vocabulary begins with no special token: "
-            "heed can force none there"
+            f"forced_bos_token_id is {theirs['forced_bos_token_id']}, but texts in this vocabulary do not begin with a "
+            "special token, so heed cannot force one there"
         )
     if (max_length := _max_length(theirs)) is not None:
         ours["max_length"] = max_length
@@ -99,7 +99,7 @@ def _check_types(given: Mapping[str, Any]) -> None:
     if not isinstance(banned, list) or not all(
         isinstance(own, list) and all(type(i) is int for i in own) for own in banned
     ):
-        raise ValueError(f"bad_words_ids is {banned!r}; it should be a list of lists of ids")
+        raise ValueError(f"bad_words_ids is {banned!r}; it must be a list of lists of ids")
 
 
 def of_model(task: str, facts: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -145,7 +145,7 @@ def check_ids(settings: Mapping[str, Any], special: SpecialTokens) -> None:
     for name, expected in ids(special).items():
         value = settings.get(name)
         if name != "bos_token_id" and value not in (None, expected, [expected]):
-            raise ValueError(f"{name} is {value}, but in this vocabulary it is {expected}: they do not go together")
+            raise ValueError(f"{name} is {value}, but in this vocabulary it is {expected}: they do not match")
 
 
 def _refuse_unsupported(given: Mapping[str, Any], sample: bool) -> None:
@@ -153,18 +153,18 @@ def _refuse_unsupported(given: Mapping[str, Any], sample: bool) -> None:
         value = given.get(name, neutral)
         if value != neutral and value not in ([], {}):
             remedy = f"take it out, or set it to {neutral}" if neutral is not None else "take it out"
-            raise ValueError(f"{name} is {value}, which heed's search does not have: {remedy}")
+            raise ValueError(f"{name} is {value}, which heed's search does not support: {remedy}")
     if sample and given.get("num_beams", 1) > 1:
-        raise ValueError(f"do_sample is true and num_beams {given['num_beams']}: heed samples or has beams")
+        raise ValueError(f"do_sample is true and num_beams {given['num_beams']}: heed can either sample or use a beam")
     if given.get("length_penalty", 0) < 0:
-        raise ValueError(f"length_penalty is {given['length_penalty']}; heed's must not be negative")
+        raise ValueError(f"length_penalty is {given['length_penalty']}; it must not be negative in heed")
 
 
 def _check_repetition_penalty(penalty: float, beams: int) -> None:
     if penalty != 1 and beams > 1:
         raise ValueError(
-            f"the repetition penalty is {penalty} and there are {beams} beams: then transformers penalizes log-probabilities, "
-            "and heed logits; set the penalty to 1, or the beams"
+            f"the repetition penalty is {penalty} and there are {beams} beams: transformers then penalizes log "
+            "probabilities, heed logits; set the penalty or the number of beams to 1"
         )
 
 
@@ -172,7 +172,7 @@ def _stopping(value: Any) -> str:
     for ours, theirs in STOPPING.items():
         if value is theirs or value == theirs:
             return ours
-    raise ValueError(f"early_stopping is {value!r}; it is true, false or 'never'")
+    raise ValueError(f"early_stopping is {value!r}; it must be true, false or 'never'")
 
 
 def _max_length(theirs: Mapping[str, Any]) -> int | None:
@@ -185,7 +185,7 @@ def _max_length(theirs: Mapping[str, Any]) -> int | None:
 def _forced(name: str, theirs: Mapping[str, Any], token: int) -> bool:
     value = theirs[name]
     if value not in (None, token, [token]):
-        raise ValueError(f"{name} is {value}; heed can force {token} there, and no other")
+        raise ValueError(f"{name} is {value}; heed can force only {token} there")
     return value is not None
 
 

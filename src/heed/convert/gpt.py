@@ -14,7 +14,7 @@ def _hidden(settings: Settings) -> dict[str, Any]:
 
 def _check_hidden(config: GPTConfig) -> dict[str, Any]:
     if config.hidden != 4 * config.dim:
-        raise ValueError(f"hidden is {config.hidden}, but transformers' GPT has 4 * dim, {4 * config.dim}, alone")
+        raise ValueError(f"hidden is {config.hidden}, but transformers' GPT supports only 4 * dim, {4 * config.dim}")
     return {}
 
 

@@ -48,26 +48,26 @@ def _snapshot(name: str, revision: str | None, files: list[str]) -> Path:
 
     if not is_name(name):
         raise ValueError(
-            f"{name!r} is no name of the hub; it is written owner/name, such as Helsinki-NLP/opus-mt-ko-en"
+            f"{name!r} is not a valid hub name; it should look like owner/name, for example Helsinki-NLP/opus-mt-ko-en"
         )
     try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=files))
     except errors.GatedRepoError as error:
         raise ValueError(
-            f"{name} is given only to those who have accepted its terms: do so at {constants.ENDPOINT}/{name}, then log in "
+            f"{name} requires accepting its terms: do so at {constants.ENDPOINT}/{name}, then log in "
             "with: hf auth login"
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise ValueError(
-            f"the hub has no model {name}, nor is there such a folder here: look for it at {constants.ENDPOINT}/models, "
+            f"there is no model {name} on the hub, and no such local folder: search at {constants.ENDPOINT}/models, "
             "and if it is private, log in with: hf auth login"
         ) from error
     except errors.RevisionNotFoundError as error:
-        raise ValueError(f"{name} has no revision {revision!r} on the hub; without one, it is main") from error
+        raise ValueError(f"{name} has no revision {revision!r} on the hub; the default is main") from error
     except errors.LocalEntryNotFoundError as error:
         raise ValueError(_unreached(name, revision, error)) from error
     except Exception as error:  # which errors a network raises differs between versions of the library
-        raise ValueError(f"{name} could not be fetched from the hub: {_line(error)}") from error
+        raise ValueError(f"{name} could not be downloaded from the hub: {_line(error)}") from error
 
 
 def _unreached(name: str, revision: str | None, error: Exception) -> str:
@@ -75,12 +75,14 @@ def _unreached(name: str, revision: str | None, error: Exception) -> str:
     from huggingface_hub import constants, errors
 
     what = f"{name} at {revision!r}" if revision else name
-    cache = f"the cache ({_short(constants.HF_HUB_CACHE)}) does not hold all of it"
+    cache = f"the cache ({_short(constants.HF_HUB_CACHE)}) does not contain all of it"
     if isinstance(error.__cause__, errors.OfflineModeIsEnabled):
-        return f"HF_HUB_OFFLINE is set, and {cache}: {what}. Unset it to fetch the model once, or name a folder that exists"
+        return f"HF_HUB_OFFLINE is set, and {cache}: {what}. Unset it to download the model once, or give an existing folder"
     if isinstance(error.__cause__, errors.HfHubHTTPError):
-        return f"the hub could not give {what} ({_line(error.__cause__)}), and {cache}: try again later"
-    return f"no network: the hub could not be reached for {what}, and {cache}. Go online once, or name a folder that exists"
+        return f"the hub could not serve {what} ({_line(error.__cause__)}), and {cache}: try again later"
+    return (
+        f"no network: the hub could not be reached for {what}, and {cache}. Go online once, or give an existing folder"
+    )
 
 
 def _short(path: str) -> str:

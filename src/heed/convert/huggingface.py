@@ -87,7 +87,7 @@ def read(folder: Path) -> Package:
 
 
 def _read_images(folder: Path, settings: dict[str, Any], architecture: Architecture) -> Package:
-    """A model of images, which has no vocabulary."""
+    """An image model, which has no vocabulary."""
     config = _about(folder / CONFIG, lambda: architecture.config_table.to_ours(settings))
     preprocessor = _json(path) if (path := folder / vit.PREPROCESSOR).is_file() else {"size": config.size}
     processors = _about(path, lambda: vit.processors(preprocessor, settings, config))
@@ -133,7 +133,7 @@ def write(package: Package, folder: Path) -> Architecture:
     architecture, max_length = _architecture_of(model), model.config.max_length
     if any(isinstance(own, TextParts) and own.tokens is not None for own in vocabularies):
         raise ValueError(
-            "the model reads texts between tokens that transformers' tokenizers do not have: it stays with heed"
+            "the model frames texts with tokens that transformers' tokenizers do not support: it cannot be exported"
         )
     theirs, settings = architecture.to_theirs(model)
     ids = multilingual.settings_of(vocabularies)
@@ -179,18 +179,18 @@ def _architecture_of(model: nn.Module) -> Architecture:
     name = f"a {type(model).__name__}"
     if any(type(model) is architecture.model for architecture in ARCHITECTURES):
         name += " with such a head or a prompt"
-    raise ValueError(f"transformers has no model that computes what {name} does: it stays with heed")
+    raise ValueError(f"transformers has no equivalent of {name}: it cannot be exported")
 
 
 def _architecture(folder: Path, settings: dict[str, Any]) -> Architecture:
     names = settings.get("architectures") or [settings.get("model_type")]
     if not isinstance(names, list) or not isinstance(names[0], str | None):
-        raise ValueError(f"{folder / CONFIG}: architectures is {names!r}; it must be a list with the name of a class")
+        raise ValueError(f"{folder / CONFIG}: architectures is {names!r}; it must be a list with one class name")
     name = names[0]
     if name in READABLE:
         return READABLE[name]
     if name is None:
-        raise ValueError(f"{folder / CONFIG} names no architecture: it is not a model of Hugging Face's transformers")
+        raise ValueError(f"{folder / CONFIG} names no architecture: it is not a Hugging Face transformers model")
     raise ValueError(f"{folder} holds a {name}; heed reads {_known()}")
 
 
@@ -209,8 +209,8 @@ def _refuse_other_vocabulary(folder: Path, config: Any, vocabularies: Pair) -> N
     for side, vocabulary, size in zip(("source", "target"), vocabularies, sizes, strict=True):
         if len(vocabulary) > size:
             raise ValueError(
-                f"{folder}: the vocabulary of the {side} has {len(vocabulary)} pieces, but the model was made for {size}: "
-                "it is of another model"
+                f"{folder}: the vocabulary of the {side} has {len(vocabulary)} pieces, but the model expects {size}: "
+                "it belongs to another model"
             )
 
 

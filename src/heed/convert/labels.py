@@ -14,11 +14,11 @@ def _count(settings: Settings, default: int = 3, numbers: bool = True) -> dict[s
     """One label without another problem type is a number, as transformers has it, if the head can predict `numbers`."""
     names, problem = settings.get("id2label"), settings.get("problem_type")
     if problem not in (None, SINGLE_LABEL, REGRESSION):
-        raise ValueError(f"problem_type is {problem!r}; heed knows {SINGLE_LABEL!r} and {REGRESSION!r}")
+        raise ValueError(f"problem_type is {problem!r}; heed supports {SINGLE_LABEL!r} and {REGRESSION!r}")
     count = read_setting(settings, ("num_labels", "_num_labels"), default) if names is None else len(names)
     given = f"num_labels is {count}" if names is None else f"id2label is {names}"
     if count < 1 or (count == 1 and (problem == SINGLE_LABEL or not numbers)):
-        raise ValueError(f"{given}; heed's classifiers tell labels apart, so there must be at least two")
+        raise ValueError(f"{given}; a classifier needs at least two labels")
     if count > 1 and problem == REGRESSION:
         raise ValueError(f"{given} and problem_type is {REGRESSION!r}; heed's regression predicts one number")
     return {"labels": count}

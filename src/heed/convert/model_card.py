@@ -90,10 +90,10 @@ def _multilingual(package: Package) -> str:
 def heed(package: Package) -> str:
     """What a model from elsewhere is, and how to run it with heed."""
     ignored = package.facts.get("origin", {}).get("left")
-    note = f"\nHeed does not follow these settings of its search: {', '.join(ignored)}.\n" if ignored else ""
+    note = f"\nHeed ignores these generation settings: {', '.join(ignored)}.\n" if ignored else ""
     return f"""# {title(package)}
 
-Made a folder of heed {__version__}. Use it with `{use(package, "FOLDER")}`.
+Converted for heed {__version__}. Use it with `{use(package, "FOLDER")}`.
 
 {_table(package)}{origin(package.facts)}{note}"""
 
@@ -211,5 +211,5 @@ def origin(facts: dict[str, Any]) -> str:
     if not source:
         return ""
     at = f" at revision {source['revision']}" if source.get("revision") else ""
-    how = "Its training began with the weights of" if "trained" in facts else "Its weights came from"
+    how = "Training started from the weights of" if "trained" in facts else "Converted from"
     return f"\n{how} {source['name']}{at}.\n"

@@ -28,7 +28,9 @@ def search_settings(search: dict[str, Any], pair: Pair) -> tuple[dict[str, Any],
         return search, None
     code = next((code for code, number in pair[1].languages.items() if forced in (number, [number])), None)
     if forced is not None and code is None:
-        raise ValueError(f"{FORCED} is {forced}, which is no language of the vocabulary: heed can force only languages")
+        raise ValueError(
+            f"{FORCED} is {forced}, which is not a language of the vocabulary: heed can force only languages"
+        )
     return {**search, FORCED: special_tokens(pair).before[0]}, code
 
 

@@ -39,7 +39,8 @@ def read(folder: Path, max_length: int) -> dict[str, Any]:
     if unknown or [name for name, _ in modules][:2] != ["Transformer", "Pooling"]:
         shown = ", ".join(name for name, _ in modules)
         raise ValueError(
-            f"{root / MODULES} has the modules {shown}; heed reads Transformer and Pooling, and Normalize after them"
+            f"{root / MODULES} has the modules {shown}; heed supports Transformer and Pooling, optionally followed by "
+            "Normalize"
         )
     settings = read_json(folder / SETTINGS, "settings") if (folder / SETTINGS).is_file() else {}
     _refuse_preparation(root, folder, settings)
@@ -48,7 +49,7 @@ def read(folder: Path, max_length: int) -> dict[str, Any]:
         settings.get("max_seq_length") or tokenizer.get("model_max_length") or max_length
     )  # newer versions have the second
     if type(most) not in (int, float) or not most >= 1:
-        raise ValueError(f"{folder}: its longest text (max_seq_length) is {most!r}; it must be a number of at least 1")
+        raise ValueError(f"{folder}: max_seq_length is {most!r}; it must be a number of at least 1")
     pooling = _pooling(root / modules[1][1] / CONFIG)
     return {"pooling": pooling, "normalize": len(modules) > 2, "max_source": int(min(most, max_length))}
 
@@ -94,12 +95,12 @@ def _modules(root: Path) -> list[tuple[str, str]]:
             (str(row["type"]).rpartition(".")[2], str(row["path"])) for row in sorted(rows, key=lambda r: r["idx"])
         ]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no list of modules ({error!r}): copy it again") from error
+        raise ValueError(f"{path} is not a list of modules ({error!r}): copy it again") from error
     if not found:
-        raise ValueError(f"{path} names no modules: copy it again")
+        raise ValueError(f"{path} lists no modules: copy it again")
     for _, place in found:
         if Path(place).is_absolute() or ".." in Path(place).parts:
-            raise ValueError(f"{path} names {place!r}; a module is in a folder below")
+            raise ValueError(f"{path} names {place!r}; a module must be a subfolder")
     return found
 
 
@@ -120,11 +121,12 @@ def _refuse_preparation(root: Path, folder: Path, settings: dict[str, Any]) -> N
     """Refuse what changes texts before the tokenizer reads them."""
     if settings.get("do_lower_case"):
         raise ValueError(
-            f"{folder / SETTINGS}: do_lower_case is true, which heed leaves to the tokenizer: set it there"
+            f"{folder / SETTINGS}: do_lower_case is true, which heed expects in the tokenizer's settings: set it there"
         )
     prompts = read_json(root / PROMPTS, "settings") if (root / PROMPTS).is_file() else {}
     if prompts.get("default_prompt_name"):
         raise ValueError(
-            f"{root / PROMPTS}: every text begins with the prompt {prompts['default_prompt_name']!r}, which heed does not add: put "
+            f"{root / PROMPTS}: every text starts with the prompt {prompts['default_prompt_name']!r}, which heed does "
+            "not add: put "
             "it before your texts, and set default_prompt_name to null"
         )

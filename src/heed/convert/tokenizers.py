@@ -31,7 +31,7 @@ def write(vocabularies: Pair, folder: Path, max_length: int) -> None:
     kinds = [type(side) for side in vocabularies]
     if kinds[0] is not kinds[1] or kinds[0] not in WRITERS:
         names = " and ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"the vocabularies are {names}; transformers has no tokenizer for these two together")
+        raise ValueError(f"the vocabularies are {names}; transformers has no tokenizer for this combination")
     WRITERS[kinds[0]](vocabularies, folder, max_length)
 
 
@@ -116,7 +116,7 @@ WRITERS = {
 def _shared(source: Vocabulary, target: Vocabulary) -> Any:
     if source.key() != target.key():
         raise ValueError(
-            f"the two sides have different vocabularies; a {type(source).__name__} is one for both in transformers"
+            f"the two sides have different vocabularies; a {type(source).__name__} has a single one in transformers"
         )
     return source
 

@@ -19,11 +19,10 @@ READS = ("q.weight", "k.weight", "v.weight", "up.weight", "tokens.weight", "outp
 WRITES = ("out.weight", "out.bias", "down.weight", "down.bias", "norm.weight", "norm.bias")
 NEEDED = (
     # setting, the value that a Marian has, and the refusal of any other
-    ("encoder", "attention", "encoder is {!r}; {} attends to the whole source: the model stays with heed"),
-    ("norm", "post", "norm is {!r}; {} has its norms after each sublayer: train with norm = 'post', or go to "
-     "CTranslate2, which takes both"),
+    ("encoder", "attention", "encoder is {!r}; {} attends to the whole source: the model cannot be exported"),
+    ("norm", "post", "norm is {!r}; {} has its norms after each sublayer: train with norm = 'post', or export to CTranslate2, which supports both"),
     ("positions", "sinusoidal", "positions are {!r}; {} has sinusoids: train with positions = 'sinusoidal'"),
-    ("norm_eps", 1e-5, "norm_eps is {}; {} has 1e-05, and no setting for another"),
+    ("norm_eps", 1e-5, "norm_eps is {}; {} has 1e-05, which cannot be changed"),
 )  # fmt: skip
 
 

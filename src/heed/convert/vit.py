@@ -118,13 +118,13 @@ def to_ours(settings: Mapping[str, Any], config: ViTConfig) -> Images:
     """How images are read, from preprocessor_config.json. What is left out there has transformers' default."""
     size, fit = _size(settings)
     if size != config.size:
-        raise ValueError(f"images are made {size} pixels each way, but the model is for {config.size}")
+        raise ValueError(f"images are resized to {size} pixels, but the model expects {config.size}")
     number = settings.get("resample", 2)
     if type(number) is not int or not 0 <= number < len(get_args(Resample)):
         raise ValueError(f"resample is {number!r}; it must be one of Pillow's numbers, 0 to 5")
     factor = settings.get("rescale_factor", 1 / 255)
     if not settings.get("do_rescale", True) or not isinstance(factor, float) or not math.isclose(factor, 1 / 255):
-        raise ValueError(f"rescale_factor is {factor!r}; heed divides by 255 alone")
+        raise ValueError(f"rescale_factor is {factor!r}; heed always divides by 255")
     normal = settings.get("do_normalize", True)
     mean, std = (settings.get(f"image_{name}", [0.5] * config.channels) for name in ("mean", "std"))
     facts = {"size": size, "channels": config.channels, "fit": fit, "resample": get_args(Resample)[number]}
@@ -140,7 +140,7 @@ def _size(settings: Mapping[str, Any]) -> tuple[Any, str]:
     if isinstance(size, Mapping) and "shortest_edge" in size:
         if not cut or crop != size["shortest_edge"]:
             raise ValueError(
-                f"size is {size} and crop_size {crop!r}; heed takes the middle of an image at one size alone"
+                f"size is {size} and crop_size {crop!r}; heed supports a center crop only at the same size"
             )
         return crop, "crop"
     if isinstance(size, Mapping):
@@ -148,7 +148,7 @@ def _size(settings: Mapping[str, Any]) -> tuple[Any, str]:
             raise ValueError(f"size is {size}; heed's images are square")
         size = size.get("height")
     if cut and crop != size:
-        raise ValueError(f"size is {size} and crop_size {crop!r}; heed takes the middle of an image at one size alone")
+        raise ValueError(f"size is {size} and crop_size {crop!r}; heed supports a center crop only at the same size")
     return size, "stretch"
 
 
@@ -157,7 +157,7 @@ def to_theirs(package: Package) -> dict[str, Any]:
     own: Images = package.processors["images"]
     if own.fit == "pad":
         raise ValueError(
-            "images are padded to a square (data.fit), which transformers' ViT does not do: it stays with heed"
+            "images are padded to a square (data.fit), which transformers' ViT does not support: it cannot be exported"
         )
     both = {"height": own.size, "width": own.size}
     cut = {"do_center_crop": True, "crop_size": both, "size": {"shortest_edge": own.size}}

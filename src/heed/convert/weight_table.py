@@ -123,10 +123,12 @@ class WeightTable:
             for part, ours in zip(row.split(given, tensor), targets, strict=True):
                 for name in ours:
                     if name in result and not torch.equal(part, result[name]):
-                        raise ValueError(f"{given} and {origin[name]} differ; in this model they are one matrix")
+                        raise ValueError(f"{given} and {origin[name]} differ; in this model they are the same matrix")
                     result[name], origin[name] = part.contiguous(), given
         if extra:
-            raise ValueError(f"the weights hold {some(extra)}, which this model does not have: is it of another model?")
+            raise ValueError(
+                f"the weights hold {some(extra)}, which this model does not have: do they belong to another model?"
+            )
         return self._complete(result, names)
 
     def to_theirs(self, weights: Mapping[str, Tensor]) -> Weights:
@@ -135,13 +137,13 @@ class WeightTable:
         for name, tensor in weights.items():
             found = _find(name, self.by_ours)
             if found is None:
-                raise ValueError(f"no row of the table is for {name}")
+                raise ValueError(f"the table has no entry for {name}")
             (row, part), numbers, ending = found
             theirs = row.theirs[0].format(*numbers) + ending
             rows[theirs], held = row, parts.setdefault(theirs, {})
             other, first = held.setdefault(part, (name, tensor))
             if first is not tensor and not torch.equal(first, tensor):
-                raise ValueError(f"{name} and {other} differ, but {theirs} is one tensor for all layers")
+                raise ValueError(f"{name} and {other} differ, but {theirs} is shared by all layers")
         result = {theirs: row.join(theirs, parts[theirs]) for theirs, row in rows.items()}
         like = next(iter(result.values()))
         return result | {name: tensor.clone().to(like) for name, tensor in self.constants.items()}
@@ -158,7 +160,7 @@ class WeightTable:
                 weights[name] = weights[other].new_zeros(len(weights[other]))
         missing = dict.fromkeys(self._their_name(name) for name in names if name not in weights)
         if missing:
-            raise ValueError(f"the weights lack {some(list(missing))}: they are of another model, or not complete")
+            raise ValueError(f"the weights lack {some(list(missing))}: they belong to another model, or are incomplete")
         return weights
 
     def _their_name(self, name: str) -> str:
@@ -198,8 +200,10 @@ def _in_model(template: str, numbers: list[str], names: Collection[str]) -> list
 def _check_computed(name: str, given: Tensor, ours: Tensor) -> None:
     """What we compute ourselves need not be read, but only if it is the same."""
     if given.shape != ours.shape:
-        raise ValueError(f"{name} has shape {tuple(given.shape)}, but by the settings it should be {tuple(ours.shape)}")
+        raise ValueError(
+            f"{name} has shape {tuple(given.shape)}, but according to the settings it should be {tuple(ours.shape)}"
+        )
     if not torch.allclose(given.to(ours.dtype), ours, rtol=0, atol=TOLERANCE):
         raise ValueError(
-            f"{name} does not hold the sinusoids of this model, which heed computes: it cannot be taken over"
+            f"{name} does not match the sinusoidal positions that heed computes: the model cannot be imported"
         )

@@ -34,7 +34,7 @@ def read(folder: Path) -> dict[str, Tensor]:
 def _read_file(path: Path) -> dict[str, Tensor]:
     with open(path, "rb") as file:
         if file.read(24).startswith(b"version https://git-lfs"):
-            raise ValueError(f"{path} is not the file but git-lfs' note of where it is: run git lfs pull in its folder")
+            raise ValueError(f"{path} is a Git LFS pointer, not the file itself: run git lfs pull in its folder")
     return _read_pickle(path) if path.suffix == ".bin" else read_weights(path)
 
 
@@ -52,7 +52,7 @@ def _read_shards(index: Path) -> dict[str, Tensor]:
         held = _read_file(index.parent / shard)
         lacking = [name for name, own in shard_of.items() if own == shard and name not in held]
         if lacking:
-            raise ValueError(f"{index} says that {shard} holds {lacking[0]}, but it does not: they do not go together")
+            raise ValueError(f"{index} says that {shard} holds {lacking[0]}, but it does not: the files do not match")
         weights |= {name: weight for name, weight in held.items() if shard_of.get(name, shard) == shard}
     return weights
 
@@ -62,12 +62,12 @@ def _read_index(index: Path) -> dict[str, str]:
     try:
         shard_of = parse_json(index.read_text("utf-8"))["weight_map"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{index} is no index of shards: it has no weight_map ({error!r})") from error
+        raise ValueError(f"{index} is not a shard index: it has no weight_map ({error!r})") from error
     if not isinstance(shard_of, dict) or not shard_of:
-        raise ValueError(f"{index} is no index of shards: its weight_map names no weight")
+        raise ValueError(f"{index} is not a shard index: its weight_map is empty")
     for shard in shard_of.values():
         if not isinstance(shard, str) or Path(shard).name != shard:
-            raise ValueError(f"{index} names {shard!r}; a shard is a file in the same folder")
+            raise ValueError(f"{index} names {shard!r}; a shard must be a file in the same folder")
     return shard_of
 
 
@@ -92,17 +92,18 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
                     held = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         asked = re.search(r"GLOBAL ([\w.]+)", str(error))
-        what = f"it asks for {asked[1]}" if asked else "it is no plain file of tensors"
+        what = f"it asks for {asked[1]}" if asked else "it is not a plain file of tensors"
         raise ValueError(
-            f"{path} is a pickle that holds more than weights ({what}). Opening it could run code, so heed does not: "
+            f"{path} is a pickle that contains more than weights ({what}). Opening it could run code, so heed does "
+            "not: "
             f"ask for the model as {SAFE}"
         ) from error
     except MemoryError:
         raise
     except Exception as error:  # a damaged pickle may say anything, and torch does not check it
-        raise ValueError(f"{path} is damaged or cut short ({_line(error)}): copy it again") from error
+        raise ValueError(f"{path} is damaged or truncated ({_line(error)}): copy it again") from error
     if not isinstance(held, dict) or not all(isinstance(weight, Tensor) for weight in held.values()):
-        raise ValueError(f"{path} does not hold weights by their names; heed reads what save_pretrained writes")
+        raise ValueError(f"{path} is not a state dict; heed reads what save_pretrained writes")
     return dict(held)
 
 

@@ -58,7 +58,7 @@ def question_inputs(
     most = min(sizes.max_question, (sizes.max_length - around) // 2)
     for number, ((text, context), own) in enumerate(zip(pairs, encoded, strict=True), 1):
         if len(split_parts(own.ids, special.delimiter)) > 1:
-            raise ValueError(f"question {number}, {text!r}, spells the token that ends a question: take it out")
+            raise ValueError(f"question {number}, {text!r}, contains the token that ends a question: remove it")
         if context not in contexts:
             contexts = {context: vocabulary.encode_aligned([context])[0]}  # questions on it follow each other
         question, pieces = own.ids[:most], contexts[context]

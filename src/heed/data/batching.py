@@ -202,9 +202,7 @@ class Batches:
         `share` is (rank, world): each of `world` processes gets its part of the rows of every batch.
         """
         if not 0 <= share[0] < share[1]:
-            raise ValueError(
-                f"share is {share}; it must be a rank from 0 on, and of how many, which is more than the rank"
-            )
+            raise ValueError(f"share is {share}; it must be (rank, world size) with 0 <= rank < world size")
         self.corpus, self.budget, self.seed, self.share, self.planner = corpus, budget, seed, share, plan
         self.sampling, self.vocabularies, self.max_length = sampling, vocabularies, max_length
         self.special, self.collate, self.noise = special, collate, noise

@@ -30,7 +30,7 @@ class CorpusConfig:
 
     def __post_init__(self):
         if not (self.source or self.target or self.tsv):
-            raise ValueError("data.corpora: each corpus names its files (source and target, or tsv)")
+            raise ValueError("data.corpora: each corpus needs files (source and target, or tsv)")
         if not 0 < self.weight < math.inf:
             raise ValueError(f"data.corpora: the weight of {self.label} is {self.weight}; it must be a number above 0")
         if self.tag is not None and (self.tag.split() != [self.tag] or self.tag.startswith(">>")):
@@ -86,13 +86,11 @@ class DataConfig:
     def __post_init__(self):
         given = bool(self.source or self.target or self.tsv) + bool(self.phrasebook) + bool(self.corpora)
         if given != 1:
-            sentence = "data: name the files to train on (source and target, or tsv), or set data.phrasebook"
+            sentence = "data: give the training files (source and target, or tsv), or set data.phrasebook"
             raise ValueError(sentence + ("; not both" if given else ""))
         _check_columns("data.columns", self.columns)
         if self.holdout < 1 and not (self.validated or self.phrasebook):
-            raise ValueError(
-                f"data.holdout is {self.holdout}; it must be at least 1 where no validation files are named"
-            )
+            raise ValueError(f"data.holdout is {self.holdout}; it must be at least 1 without validation files")
         self._check_directions()
 
     def _check_directions(self) -> None:
@@ -102,13 +100,11 @@ class DataConfig:
         for one in self.corpora:
             if None in self.direction(one):
                 raise ValueError(
-                    f"data.corpora: {one.label} does not say from which language it translates to which, and others "
-                    "do: set its source_language and target_language"
+                    f"data.corpora: {one.label} has no languages, but other corpora do: set its source_language and "
+                    "target_language"
                 )
         if self.valid_source or self.valid_target or self.valid_tsv:
-            raise ValueError(
-                "data.valid_source and the like do not say which direction they are of: name them in [[data.corpora]]"
-            )
+            raise ValueError("the direction of data.valid_source and the like is unknown: set them in [[data.corpora]]")
 
     def _check_validated(self) -> None:
         """Every direction is validated: on files, or on pairs that are held out of text that people wrote."""
@@ -118,9 +114,9 @@ class DataConfig:
             own = [one for one in self.corpora if direction in (None, self.direction(one))]
             if not any(one.validated if self.validated else one.tag is None for one in own):
                 which = "" if direction is None else f" from {direction[0]} to {direction[1]}"
-                why = "others have some" if self.validated else "text with a tag is not held out"
+                why = "other corpora have validation sets" if self.validated else "tagged text is not held out"
                 raise ValueError(
-                    f"data.corpora: there is nothing to validate{which} on, since {why}: name valid_source and "
+                    f"data.corpora: there is nothing to validate{which} on, since {why}: set valid_source and "
                     "valid_target, or valid_tsv"
                 )
 
@@ -162,4 +158,4 @@ class DataConfig:
 
 def _check_columns(name: str, columns: list[int | str]) -> None:
     if len(columns) < 2 or any(column < 1 if isinstance(column, int) else not column for column in columns):
-        raise ValueError(f"{name} is {columns}; it must be two columns or more: numbers, counted from 1, or names")
+        raise ValueError(f"{name} is {columns}; it must be at least two columns, by number (counted from 1) or by name")

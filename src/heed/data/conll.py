@@ -26,12 +26,12 @@ class ConllConfig:
 
     def __post_init__(self):
         if not self.train:
-            raise ValueError("data.train names no files: tagging is learned from CoNLL files")
+            raise ValueError("data.train is empty: give CoNLL files for tagging")
         for name in ("word", "label"):
             if not getattr(self, name):
                 raise ValueError(f"data.{name} is 0; columns are counted from 1, or from -1 at the end")
         if self.holdout < 1 and not self.valid:
-            raise ValueError(f"data.holdout is {self.holdout}; it must be at least 1 where data.valid names no files")
+            raise ValueError(f"data.holdout is {self.holdout}; it must be at least 1 if data.valid is empty")
 
 
 class Sentence(NamedTuple):
@@ -82,7 +82,8 @@ def _cell(cells: Sequence[str], column: int, path: Path, number: int, what: str,
     if not 0 <= place < len(cells) or (other is not None and place == (other - 1 if other > 0 else len(cells) + other)):
         count = f"{len(cells)} column{'s' * (len(cells) != 1)}"
         raise ValueError(
-            f"{path}, line {number} has {count}, and none for the {what} (data.{what} is {column}): mend the line, or set data.{what}"
+            f"{path}, line {number} has {count}, and none for the {what} (data.{what} is {column}): fix the line, or "
+            f"set data.{what}"
         )
     return cells[place]
 
@@ -106,10 +107,7 @@ def _first_violation(sentences: Iterable[Sentence], scheme: str) -> tuple[str, s
 
 
 def _sentence(found: tuple[str, str], scheme: str) -> str:
-    return (
-        f"{found[0]}: {found[1]}; mend the label, or name the file's scheme as task.scheme (read as {NAMES[scheme]}), or set "
-        "task.repair to true"
-    )
+    return f"{found[0]}: {found[1]}; fix the label, or set task.scheme to the file's scheme (read as {NAMES[scheme]}), or set task.repair to true"
 
 
 def check_scheme(sentences: Sequence[Sentence], scheme: str, repair: bool = False) -> int:
@@ -126,6 +124,7 @@ def relabelled(sentence: Sentence, scheme: str, known: Sequence[str]) -> list[st
         if label not in known:
             some = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
             raise ValueError(
-                f"{sentence.location(place)}: {sentence.labels[place]!r} is no label of this model, which has {some}"
+                f"{sentence.location(place)}: {sentence.labels[place]!r} is not a label of this model; its labels are "
+                f"{some}"
             )
     return labels

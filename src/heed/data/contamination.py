@@ -115,7 +115,7 @@ def read(path: Path) -> TrainedTexts:
         if not all(own.dtype == np.uint64 and own.ndim == 1 for own in sides.values()) or not all(
             0 <= end <= 2**64 for end in ends.values()
         ):
-            raise ValueError("it has other values than hashes of texts")
+            raise ValueError("it contains values that are not text hashes")
         return TrainedTexts(sides, ends)
     except Exception as error:
         raise ValueError(f"{path} is damaged ({error}): remove it, or copy it again") from error
@@ -140,9 +140,10 @@ class Seen(NamedTuple):
             f"{self.either:,} of {self.total:,} test pairs ({self.sources:,} sources, {self.references:,} references)"
         )
         if self.share == 1.0:
-            return f"was trained on texts of {found}: scores on them say little about new text"
+            return f"was trained on texts of {found}: scores on them say little about unseen text"
         return (
-            f"was trained on texts of {found} at least, of which {self.share:.1%} of the training texts tell: scores on them say "
+            f"was trained on texts of {found} at least, judging by {self.share:.1%} of the training texts: scores on "
+            "them say "
             "little about new text"
         )
 
@@ -169,11 +170,11 @@ class SeenLines(NamedTuple):
 
     def describe(self) -> str:
         """In a sentence, without its beginning."""
-        known = "" if self.share == 1.0 else f" at least, of which {self.share:.1%} of the training lines tell"
+        known = "" if self.share == 1.0 else f" at least, judging by {self.share:.1%} of the training lines"
         found = (
             f"{self.lines:,} of the {self.total:,} lines of this text ({self.characters:.1%} of its characters){known}"
         )
-        return f"was trained on {found}: the perplexity of them says little about new text"
+        return f"was trained on {found}: their perplexity says little about unseen text"
 
 
 def count_seen_lines(trained: TrainedTexts, lines: Sequence[str]) -> SeenLines:
@@ -197,9 +198,9 @@ class SeenTexts(NamedTuple):
 
     def describe(self) -> str:
         """In a sentence, without its beginning."""
-        known = "" if self.share == 1.0 else f" at least, of which {self.share:.1%} of the training texts tell"
+        known = "" if self.share == 1.0 else f" at least, judging by {self.share:.1%} of the training texts"
         found = f"{self.texts:,} of the {self.total:,} test texts{known}"
-        return f"was trained on {found}: scores on them say little about new text"
+        return f"was trained on {found}: scores on them say little about unseen text"
 
 
 def count_seen_texts(trained: TrainedTexts, texts: Sequence[str]) -> SeenTexts:

@@ -151,8 +151,8 @@ def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
         if not report.kept:
             held_out = np.count_nonzero(skip == SKIP_REASONS.index("held out"))
             others = f"{held_out:,} are held out for validation (data.holdout) and " if held_out else ""
-            others += f"the filters took {report.describe()}"
-            raise ValueError(f"no pair is left to train on: of {report.read:,}, {others}")
+            others += f"the filters removed {report.describe()}"
+            raise ValueError(f"no training pair is left: of {report.read:,}, {others}")
         contamination.write(unfinished / contamination.FILE, trained)
         metadata = {"dtype": np.dtype(dtype).name, "sides": list(sides), "report": asdict(report)}
         each = zip(reports, prefixes, strict=True)
@@ -264,7 +264,7 @@ def _memory_map(path: Path, dtype: np.dtype) -> np.ndarray:
 def _check_offsets(path: Path, offsets: np.ndarray, items: np.ndarray) -> None:
     """Refuse offsets that do not go from the first item to the last, before they are followed."""
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(items) or (offsets[1:] < offsets[:-1]).any():
-        raise ValueError(f"{path.name} does not fit what it points into")
+        raise ValueError(f"{path.name} does not match the data it indexes")
 
 
 def _finish(folder: Path, metadata: Mapping[str, Any]) -> None:

@@ -146,7 +146,7 @@ CORRUPTIONS = {
 def corrupt(kind: str, text: Text, seed: int = 0, rate: float | None = None) -> list[Change]:
     """Corrupt a text; the same seed gives the same changes, whatever other kinds are asked for."""
     if not text.tokens:
-        raise ValueError("the text is empty: there is nothing to corrupt")
+        raise ValueError("the text is empty")
     if rate is not None and not 0 <= rate <= 1:
         raise ValueError(f"the rate is {rate}; it must be from 0 to 1")
     corruption = CORRUPTIONS[kind]

@@ -217,7 +217,8 @@ class RandomWindows:
         for own in self.corpora:
             if own.end - own.start < length:
                 raise ValueError(
-                    f"a corpus has {own.end - own.start:,} tokens, but task.window is {length}: set it no higher, or give more text"
+                    f"a corpus has {own.end - own.start:,} tokens, but task.window is {length}: lower it, or add more "
+                    "text"
                 )
         amounts = np.array([(own.end - own.start) * own.weight for own in self.corpora])
         self.chances, self.batches = amounts / amounts.sum(), max(1, round(amounts.sum() / (rows * length)))

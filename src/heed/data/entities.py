@@ -80,22 +80,22 @@ Label = tuple[str, str]
 
 def _bio(before: Label, own: Label) -> str:
     if own[0] in ("E", "S"):
-        return "{label} is of BIOES"
+        return "{label} belongs to BIOES"
     broken = own[0] == "I" and (before[0] == OUTSIDE or before[1] != own[1])
-    return "{label} follows {before}, and begins no entity in BIO" if broken else ""
+    return "{label} follows {before}, and cannot begin an entity in BIO" if broken else ""
 
 
 def _iob1(before: Label, own: Label) -> str:
     if own[0] in ("E", "S"):
-        return "{label} is of BIOES"
+        return "{label} belongs to BIOES"
     broken = own[0] == "B" and (before[0] == OUTSIDE or before[1] != own[1])
-    return "{label} follows {before}, and in IOB1 it follows an entity of its type" if broken else ""
+    return "{label} follows {before}, and in IOB1 it must follow an entity of its own type" if broken else ""
 
 
 def _bioes(before: Label, own: Label) -> str:
     inside = before[0] in ("B", "I")
     if own[0] in ("I", "E"):
-        return "" if inside and before[1] == own[1] else "{label} follows {before}, and begins no entity in BIOES"
+        return "" if inside and before[1] == own[1] else "{label} follows {before}, and cannot begin an entity in BIOES"
     return "{label} follows {before}, but the entity before it has no E-" if inside else ""
 
 

@@ -103,13 +103,13 @@ class Gaps:
         check_total({"masked": self.masked, "swapped": self.swapped})
         if self.special.gap is None:
             raise ValueError(
-                "task.name is 'gap-sentences', but the vocabulary has no token for a removed sentence; "
-                "it must be one with such a token, as Pegasus has"
+                "task.name is 'gap-sentences', but the vocabulary has no token for a removed sentence; use one that "
+                "has it, such as Pegasus'"
             )
         if self.special.mask is None and self.word_share * self.masked:
             raise ValueError(
-                f"task.word_share is {self.word_share}, but the vocabulary has no mask; "
-                "it must be 0, or the vocabulary one with a mask, as Pegasus has"
+                f"task.word_share is {self.word_share}, but the vocabulary has no mask; set it to 0, or use a "
+                "vocabulary with a mask, such as Pegasus'"
             )
 
     @cached_property

@@ -107,7 +107,7 @@ class Denoise:
         if self.special.mask is None and (self.infill or self.mask):
             raise ValueError(
                 f"task.infill is {self.infill} and task.mask is {self.mask}, but the vocabulary has no mask; "
-                "both must be 0, or the vocabulary one with a mask, such as BART's"
+                "set both to 0, or use a vocabulary with a mask, such as BART's"
             )
 
     def __call__(self, tokens: Ids, generator: Generator) -> tuple[Int[np.ndarray, " s"], Int[np.ndarray, " t"]]:

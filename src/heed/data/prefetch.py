@@ -89,4 +89,4 @@ def _get(ready: Any, process: Any) -> tuple[str, Any]:
             return ready.get(timeout=1)
         except queue.Empty:
             if not process.is_alive():
-                raise RuntimeError(f"the process that makes batches has died (exit code {process.exitcode})") from None
+                raise RuntimeError(f"the data loading process has died (exit code {process.exitcode})") from None

@@ -69,8 +69,8 @@ class TextFiles:
             names = [*own.valid_source, *own.valid_target, *own.valid_tsv]
             if names and not any(line.source.strip() and line.target.strip() for line in lines):
                 raise ValueError(
-                    f"{' and '.join(names)}: there is nothing to validate on, since each line lacks a text; name other files, or "
-                    "none, and data.holdout pairs are set aside"
+                    f"{' and '.join(names)}: there is nothing to validate on, since every line lacks a text; use other "
+                    "files, or none, to set data.holdout pairs aside"
                 )
             found += [line._replace(corpus=number) for line in lines]
         return found
@@ -89,7 +89,7 @@ class TextFiles:
         target = self.data.direction(own)[1]
         if self.tagged and target is None:
             raise ValueError(
-                f"data: {own.label} does not say which language it translates to, and the model has several: set "
+                f"data: {own.label} has no target language, and the model has several: set "
                 "data.source_language and data.target_language"
             )
         return [*([language_tag(target)] if self.tagged else []), *([own.tag] if own.tag else [])]
@@ -208,7 +208,7 @@ class Learning:
         sources_only = self.one_sided or bool(c.texts) or self.sources_only
         pairs = sum(1 for _ in counted(lines(), "counting", tell))
         if not pairs:
-            raise ValueError("data: there is not one pair to train on")
+            raise ValueError("data: there are no pairs to train on")
         if not any(text.strip() for line in lines() for text in line[:2]):
             raise ValueError(f"data: there is no text to train on: all {pairs:,} lines are empty")
         both = c.joint and not sources_only
@@ -245,10 +245,10 @@ def cached(name: str, opened: Callable[[Path], T], make: Callable[[Path], None],
     if folder.exists():
         try:
             if not check_sums(folder):
-                tell(f"{folder} has no checksums, so it cannot be verified: remove it, and it is prepared again.", None)
+                tell(f"{folder} has no checksums, so it cannot be verified: remove it to prepare it again.", None)
             return opened(folder)
         except (OSError, ValueError, LookupError, TypeError) as error:
-            tell(f"{folder} is damaged ({error}): it is prepared again.", None)
+            tell(f"{folder} is damaged ({error}): preparing it again.", None)
             move_away(folder)
     make(folder)
     return opened(folder)

@@ -45,7 +45,7 @@ class RowSettings:
         check_total({"masked": self.masked, "random": self.random})
         if self.cut_sentences and self.pair != "none":
             raise ValueError(
-                f"task.cut_sentences is for rows that are no pairs, and task.pair is {self.pair!r}: set one of them"
+                f"task.cut_sentences is for single-segment rows, and task.pair is {self.pair!r}: set one of them"
             )
 
 
@@ -149,8 +149,8 @@ class MaskedBatches:
         if rows < 1 or rows % share[1]:
             processes = f", a multiple of {share[1]} of them," if share[1] > 1 else ""
             raise ValueError(
-                f"training.batch_tokens is for {rows} rows of {shape.length} tokens; set it so that there is one{processes} at "
-                "least, or set task.length lower"
+                f"training.batch_tokens is for {rows} rows of {shape.length} tokens; raise it to fit at least "
+                f"one{processes}, or lower task.length"
             )
         self.source, self.masking, self.shape, self.rows = source, masking, shape, rows
         self.seed, self.share, self.dynamic = seed, share, dynamic

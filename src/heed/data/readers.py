@@ -44,7 +44,7 @@ def lines(path: Path) -> Iterator[str]:
 def pairs(sources: Sequence[Path], targets: Sequence[Path]) -> Iterator[Line]:
     """The pairs of parallel files, line by line."""
     if len(sources) != len(targets):
-        raise ValueError(f"{len(sources)} source files and {len(targets)} target files: they go in pairs")
+        raise ValueError(f"{len(sources)} source files and {len(targets)} target files: there must be as many of both")
     for source, target in zip(sources, targets, strict=True):
         both = zip_longest(lines(source), lines(target))
         for number, (source_line, target_line) in enumerate(both, 1):
@@ -52,8 +52,8 @@ def pairs(sources: Sequence[Path], targets: Sequence[Path]) -> Iterator[Line]:
                 rest = 1 + sum(1 for _ in both)
                 short, long = (source, target) if source_line is None else (target, source)
                 raise ValueError(
-                    f"{short} has {number - 1:,} lines and {long} has {number - 1 + rest:,}: line i of one must be the "
-                    "translation of line i of the other"
+                    f"{short} has {number - 1:,} lines and {long} has {number - 1 + rest:,}: each line must be the "
+                    "translation of the same line in the other"
                 )
             yield Line(source_line, target_line, f"{source.name}:{number}")
 

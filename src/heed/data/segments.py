@@ -165,11 +165,11 @@ class SegmentPairs:
     def __init__(self, segments: Segments, room: int, kind: PairKind, short: float = 0.1):
         self.segments, self.room, self.kind, self.short = segments, room, kind, short
         if not len(segments):
-            raise ValueError(f"task.pair is {kind!r}, but no document has two words: give another text")
+            raise ValueError(f"task.pair is {kind!r}, but no document has two words: use another text")
         if kind == "next" and len(segments.bounds()) < 2:
             raise ValueError(
-                "task.pair is 'next', but the text is one document, and the second text of a pair may be of another: put "
-                "blank lines between documents, or set task.document or task.pair"
+                "task.pair is 'next', but the text is a single document, and negative pairs come from other documents: "
+                "put blank lines between documents, or set task.document or task.pair"
             )
 
     def __reduce__(self):

@@ -104,11 +104,14 @@ def read(folder: Path, names: Collection[str]) -> str | None:
         source, tab, targets = line.partition("\t")
         if not tab or "\t" in targets or (number == 1 and source):
             raise ValueError(
-                f"{path} is damaged: each line is a subword, a tab and subwords; put it back, or remove it (see line {number})"
+                f"{path} is damaged: each line must be a subword, a tab and subwords; restore it, or remove it (see "
+                f"line {number})"
             )
         if not known.issuperset(listed := targets.split(" ")):
             where, unknown = path if number == 1 else f"{path}, line {number}", min(set(listed) - known)
-            raise ValueError(f"{where} has {unknown!r}, which is no subword of this model: it is of another; remove it")
+            raise ValueError(
+                f"{where} has {unknown!r}, which is not a subword of this model: it belongs to another model; remove it"
+            )
     return text
 
 

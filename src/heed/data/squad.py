@@ -21,9 +21,9 @@ class SquadConfig:
 
     def __post_init__(self):
         if not self.train:
-            raise ValueError("data.train names no files: question answering is learned from SQuAD's JSON")
+            raise ValueError("data.train is empty: give SQuAD JSON files for question answering")
         if self.holdout < 1 and not self.valid:
-            raise ValueError(f"data.holdout is {self.holdout}; it must be at least 1 where data.valid names no files")
+            raise ValueError(f"data.holdout is {self.holdout}; it must be at least 1 if data.valid is empty")
 
 
 class Answer(NamedTuple):
@@ -68,11 +68,11 @@ def read(path: Path) -> list[Question]:
     found, seen = [], set()
     for question in _questions(whole, path):
         if question.id in seen:
-            raise ValueError(f"{path} has two questions with the id {question.id}: an id is of one question")
+            raise ValueError(f"{path} has two questions with the id {question.id}: ids must be unique")
         seen.add(question.id)
         found.append(question)
     if not found:
-        raise ValueError(f"{path} has no questions: it should be SQuAD's JSON, with data, paragraphs and qas")
+        raise ValueError(f"{path} has no questions: it should be SQuAD JSON, with data, paragraphs and qas")
     return found
 
 
@@ -104,7 +104,7 @@ def _question(own: Any, context: str, where: str) -> Question:
 def _part(whole: Any, name: str, kind: Any, where: str) -> Any:
     if not isinstance(whole, dict) or not isinstance(whole.get(name), kind) or isinstance(whole.get(name), bool):
         kinds = {list: "a list", str: "a text", int: "a number", (str, int): "a text"}
-        raise ValueError(f"{where} has no {name!r} that is {kinds[kind]}: it is not SQuAD's JSON")
+        raise ValueError(f"{where} has no {name!r} that is {kinds[kind]}: it is not SQuAD JSON")
     return whole[name]
 
 

@@ -77,7 +77,7 @@ class Stream:
     def summary(self) -> str:
         share = 100 * self.unknown / len(self)
         known = f"{self.unknown:,} of them ({share:.1f} %) unknown words" if self.unknown else "all of them known"
-        return f"{len(self):,} tokens, {known}; each line counts one for its end."
+        return f"{len(self):,} tokens, {known}, counting each line end as one."
 
 
 @runtime_checkable
@@ -116,7 +116,7 @@ def build(
                     trained.add(line)
                 progress(read)
         if not longest:
-            raise ValueError(f"data.source has {read:,} lines and not one word: there is nothing to learn")
+            raise ValueError(f"data.source has {read:,} lines but no words: there is nothing to learn")
         report = {"read": read + held_out, "kept": read, "taken": {}}
         metadata = {"dtype": np.dtype(dtype).name, "last": special.last, "unknown": unknown, "longest": longest}
         (unfinished / "stream.json").write_text(
@@ -184,8 +184,8 @@ def check_rows(rows: int, length: int, share: tuple[int, int]) -> None:
         raise ValueError(f"rows is {rows} and length is {length}; both must be at least 1")
     if rows % share[1]:
         raise ValueError(
-            f"the text is read in {rows} rows, which {share[1]} processes cannot share evenly: set training.batch_tokens so "
-            f"that it is task.window ({length}) times a multiple of {share[1]}"
+            f"the text is read in {rows} rows, which {share[1]} processes cannot divide evenly: set "
+            f"training.batch_tokens to task.window ({length}) times a multiple of {share[1]}"
         )
 
 
@@ -195,6 +195,6 @@ def row_count(tokens: int, budget: int, length: int) -> int:
         raise ValueError(f"task.window is {length}; it must be at least 1")
     if budget < length:
         raise ValueError(
-            f"training.batch_tokens is {budget}; it must hold one window at least, and task.window is {length}"
+            f"training.batch_tokens is {budget}; it must hold at least one window, and task.window is {length}"
         )
     return max(1, min(budget // length, tokens // length))

@@ -28,7 +28,7 @@ def _tsv_rows(path: Path, columns: Columns) -> Iterator[tuple[int, list[Cell]]]:
             continue
         if len(cells) <= max(places):
             raise ValueError(
-                f"{path}, line {number} has {len(cells)} columns; data.columns asks for {_and(map(str, columns))}"
+                f"{path}, line {number} has {len(cells)} columns; data.columns requires {_and(map(str, columns))}"
             )
         yield number, [cells[place] for place in places]
 
@@ -37,7 +37,7 @@ def _place(path: Path, header: list[str], column: int | str) -> int:
     if isinstance(column, int):
         return column - 1
     if column not in header:
-        raise ValueError(f"{path} has no column {column!r}; its first line names {', '.join(header)}")
+        raise ValueError(f"{path} has no column {column!r}; its header has {', '.join(header)}")
     return header.index(column)
 
 
@@ -51,7 +51,7 @@ def _json_rows(path: Path, columns: Columns) -> Iterator[tuple[int, list[Cell]]]
         if missing:
             known = ", ".join(fields) if isinstance(fields, dict) else "no fields"
             raise ValueError(
-                f"{path}, line {number} has no {_and(missing)}, which data.columns asks for; it has {known}"
+                f"{path}, line {number} has no {_and(missing)}, which data.columns requires; it has {known}"
             )
         yield number, [_cell(fields[name]) for name in columns]
 
@@ -70,7 +70,7 @@ def table(path: Path, columns: Columns) -> Iterator[Line]:
     for number, cells in rows(path, columns):
         for cell in cells:
             if not isinstance(cell, str):
-                raise ValueError(f"{path}, line {number} has a list, {cell!r}, which only multiple choice can read")
+                raise ValueError(f"{path}, line {number} has a list, {cell!r}, which only multiple choice supports")
         yield Line(SEPARATOR.join(cells[:-1]), cells[-1], f"{path.name}:{number}")
 
 
@@ -96,7 +96,7 @@ class QuestionTable:
         """The context and the choices of a question, as many as every other has."""
         lists = [cell for cell in cells if not isinstance(cell, str)]
         if len(lists) > 1:
-            raise ValueError(f"{where} has {len(lists)} lists; a question has one, its choices")
+            raise ValueError(f"{where} has {len(lists)} lists; a question must have exactly one, its choices")
         count = self.choices or len(cells) - 1
         choices = lists[0] if lists else [str(cell) for cell in cells[len(cells) - count :]]
         context = [cell for cell in cells if isinstance(cell, str)] if lists else cells[: len(cells) - count]
@@ -106,7 +106,8 @@ class QuestionTable:
             self.before = len(choices), where
         if len(choices) != self.before[0]:
             raise ValueError(
-                f"{where} has {len(choices)} choices, but {self.before[1]} has {self.before[0]}: every question needs as many"
+                f"{where} has {len(choices)} choices, but {self.before[1]} has {self.before[0]}: every question must "
+                "have the same number"
             )
         return " ".join(context), list(choices)
 

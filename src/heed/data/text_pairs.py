@@ -37,7 +37,7 @@ def pair_table(path: Path, columns: Columns) -> Iterator[Line]:
     for number, cells in rows(path, columns):
         for cell in cells:
             if not isinstance(cell, str):
-                raise ValueError(f"{path}, line {number} has a list, {cell!r}, which only multiple choice can read")
+                raise ValueError(f"{path}, line {number} has a list, {cell!r}, which only multiple choice supports")
         yield Line(cells[0], SEPARATOR.join(cells[1:]), f"{path.name}:{number}")
 
 

@@ -16,7 +16,7 @@ UNGUARDED = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": Fals
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    beam: int = 5  # hypotheses that are kept at each step; 1 is greedy
+    beam: int = 5  # beam size; 1 is greedy
     nbest: int = 1  # how many translations of each text
     length_penalty: float = 0.6  # alpha, the exponent of the penalty that log-probabilities are divided by
     penalty: Literal["wu", "length"] = "wu"  # "wu" is ((5 + length) / 6)^alpha, "length" length^alpha
@@ -26,7 +26,7 @@ class DecodingConfig:
     max_growth: float = 2.0  # at most this many times the source's subwords, and 20 more
     force_begin: bool = True  # the special tokens that start a text (BART's <s>) are not left to the model
     force_end: bool = False  # the last position is for the end token; else a text may be truncated there
-    no_repeat: int = 0  # no n-gram of this length twice; 0 is off
+    no_repeat: int = 0  # never repeat an n-gram of this length; 0 is off
     avoid_loops: bool = True  # search again where a few tokens are repeated more often than anything in the source is
     avoid_overlong: bool = True  # search again where a translation does not end within max_growth: the best that does
     avoid_copies: bool = True  # search again where the source is copied: the best translation that is no copy
@@ -66,7 +66,7 @@ class DecodingConfig:
         if self.rerank == "mbr":
             self._check_candidates()
         elif self.nbest > self.beam and not self.sample:
-            raise ValueError(f"nbest is {self.nbest}, but beam is {self.beam}: a beam gives no more than its width")
+            raise ValueError(f"nbest is {self.nbest}, but beam is {self.beam}: a beam cannot return more than its size")
 
     def _check_filters(self) -> None:
         for name in ("top_p", "typical_p"):
@@ -77,7 +77,8 @@ class DecodingConfig:
         if not 0 < self.repetition_penalty <= MAX_REPETITION_PENALTY:
             most = f"at most {MAX_REPETITION_PENALTY:g}"
             raise ValueError(
-                f"repetition_penalty is {self.repetition_penalty}; it must be above 0 and {most} (1 is off, CTRL's is 1.2)"
+                f"repetition_penalty is {self.repetition_penalty}; it must be above 0 and {most} (1 is off, CTRL uses "
+                "1.2)"
             )
 
     def _check_candidates(self) -> None:

@@ -20,7 +20,7 @@ from heed.vocabularies.vocabulary import SpecialTokens
 
 @dataclass(frozen=True)
 class SpeechDecoding:
-    beam: int = 8  # hypotheses that are kept at each step; 1 is greedy
+    beam: int = 8  # beam size; 1 is greedy
     nbest: int = 1  # how many texts of each recording
     ctc_weight: float = 0.3  # share of CTC in the scores; 0 is attention alone, 1 is CTC alone
     length_penalty: float = 0.0  # alpha, the exponent of the penalty that scores are divided by; larger means longer
@@ -31,7 +31,7 @@ class SpeechDecoding:
     def __post_init__(self):
         if not 1 <= self.nbest <= self.beam <= 1000:
             raise ValueError(
-                f"beam is {self.beam} and nbest {self.nbest}; a beam is 1 to 1,000, and gives no more than its width"
+                f"beam is {self.beam} and nbest {self.nbest}; a beam is 1 to 1,000 and cannot return more than its size"
             )
         if not 0 <= self.ctc_weight <= 1:
             raise ValueError(f"ctc_weight is {self.ctc_weight}; it must be from 0 to 1")

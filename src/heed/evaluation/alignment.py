@@ -90,6 +90,6 @@ def _count(alignments: Alignments) -> int:
 
 def _check(name: str, alignments: Alignments, gold: Alignments) -> None:
     if not gold:
-        raise ValueError("sure is empty; there must be the alignment of at least one sentence.")
+        raise ValueError("sure is empty; at least one sentence is needed.")
     if len(alignments) != len(gold):
-        raise ValueError(f"{name} has {len(alignments)} sentences and sure has {len(gold)}; they must be as many.")
+        raise ValueError(f"{name} has {len(alignments)} sentences and sure has {len(gold)}; the numbers must match.")

@@ -62,7 +62,7 @@ def compare(
         raise ValueError(f"samples is {samples}; it must be at least 1, and 1000 is usual.")
     if seed < 1:
         # sacreBLEU treats a seed of 0 as no seed.
-        raise ValueError(f"seed is {seed}; it must be at least 1, or the p-values could not be had again.")
+        raise ValueError(f"seed is {seed}; it must be at least 1, or the p-values would not be reproducible.")
     scorers = {type(scorer).__name__: scorer for scorer in metrics(lowercase, tokenize)}
     with _quiet_and_seeded(seed):
         test = PairedTest([("first", first), ("second", second)], scorers, references, "bs", samples, n_jobs=1)

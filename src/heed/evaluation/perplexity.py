@@ -47,15 +47,15 @@ class Context:
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.memory is not None and not has_memory(model):
-            raise ValueError("memory is for models that keep one (Transformer-XL): leave it out")
+            raise ValueError("memory is for models that have one (Transformer-XL): leave it out")
         if self.stride is not None and (self.document or not has_positions(model)):
-            why = "each document is read by itself" if self.document else "this one carries its state"
+            why = "each document is read separately" if self.document else "this one carries its state"
             raise ValueError(f"stride is for models with limited positions, but {why}: leave it out")
         if self.rows > 1 and (self.document or has_positions(model)):
-            raise ValueError(f"rows is {self.rows}, but only a state that is carried needs rows: leave it out")
+            raise ValueError(f"rows is {self.rows}, but rows are only for models that carry their state: leave it out")
         if has_positions(model) and self.window is not None and self.window > model.config.max_length:
             raise ValueError(
-                f"window is {self.window}, but the model has positions for {model.config.max_length}: set it no higher"
+                f"window is {self.window}, but the model has only {model.config.max_length} positions: lower it"
             )
         if self.stride is not None and not 1 <= self.stride <= (self.window or model.config.max_length):
             most = self.window or model.config.max_length

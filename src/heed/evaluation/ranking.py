@@ -34,7 +34,7 @@ class Setting(NamedTuple):
 
     def describe(self, items: int) -> str:
         which = f"{self.negatives} sampled negatives" if self.negatives else f"full ranking of {items:,} items"
-        return f"{which}, items of the history {'excluded' if self.exclude_seen else 'included'}, ties count against it"
+        return f"{which}, items of the history {'excluded' if self.exclude_seen else 'included'}, ties count against the target"
 
 
 FULL = Setting()
@@ -86,8 +86,8 @@ def draw_negatives(
         random, seen = np.random.default_rng([setting.seed, user]), {*histories[row].tolist(), target}
         if items - len(seen) < setting.negatives:
             raise ValueError(
-                f"{setting.negatives} sampled negatives are asked for, but of {items:,} items only {items - len(seen):,} are unseen: "
-                "ask for fewer, or rank all items"
+                f"{setting.negatives} sampled negatives requested, but of {items:,} items only {items - len(seen):,} "
+                "are unseen: request fewer, or rank all items"
             )
         drawn: list[int] = []
         while len(drawn) < setting.negatives:

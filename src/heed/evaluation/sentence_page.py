@@ -134,7 +134,7 @@ def _wins(table: Sequence[SentenceScore]) -> str:
         options = f'class="{name}" data-side="{sign}" aria-pressed="false" style="flex-grow:{count}"'
         pieces.append(f'<button type="button" {options}><b>{count:,}</b> {label}</button>')
     return (
-        '<section class="panel"><h2>Who wins, sentence by sentence</h2>'
+        '<section class="panel"><h2>Wins by sentence</h2>'
         f'<p class="hint">By the chrF of each sentence.</p><div class="wins">{"".join(pieces)}</div></section>'
     )
 

@@ -35,7 +35,7 @@ def score_sentences(
     for name, others in (("sources", sources), ("second", second)):
         if others is not None and len(others) != len(hypotheses):
             counts = f"{len(others)} sentences and hypotheses has {len(hypotheses)}"
-            raise ValueError(f"{name} has {counts}; they must be as many.")
+            raise ValueError(f"{name} has {counts}; the numbers must match.")
     bleu, chrf, _ = metrics(lowercase, tokenize, sentences=True)
     scores = []
     for i, (hypothesis, gold) in enumerate(zip(hypotheses, zip(*references, strict=True), strict=True)):

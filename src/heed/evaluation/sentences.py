@@ -24,7 +24,7 @@ def write(table: Sequence[SentenceScore], scores: Scores, path: Path | str, **op
     elif suffix == ".html":
         write_html(table, scores, path, **options)
     else:
-        raise ValueError(f"The path {str(path)!r} ends in {suffix!r}; a table of sentences must end in .tsv or .html.")
+        raise ValueError(f"The path {str(path)!r} ends in {suffix!r}; it must end in .tsv or .html.")
 
 
 def write_tsv(table: Sequence[SentenceScore], path: Path | str) -> None:

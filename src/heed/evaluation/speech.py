@@ -93,7 +93,7 @@ def score(
 ) -> SpeechScores:
     """Compare what was recognized with what was said. Characters are those of the text, with single spaces."""
     if not references:
-        raise ValueError("there is nothing to compare with: no recording has a text")
+        raise ValueError("no recording has a reference text")
     pairs = [tuple(" ".join(text.split()) for text in pair) for pair in zip(references, texts, strict=True)]
     pairs = [(one.lower(), other.lower()) for one, other in pairs] if lowercase else pairs
     words = [align(one.split(), other.split()) for one, other in pairs]

@@ -41,13 +41,13 @@ def metrics(lowercase: bool, tokenize: str, *, sentences: bool = False) -> tuple
 
     if tokenize not in BLEU.TOKENIZERS:
         known = ", ".join(sorted(BLEU.TOKENIZERS))
-        raise ValueError(f"tokenize is {tokenize!r}; sacreBLEU knows {known}.")
+        raise ValueError(f"tokenize is {tokenize!r}; sacreBLEU supports {known}.")
     # Tercom ignores case, so TER is the same with and without `lowercase`: its signature says case:lc.
     try:
         bleu = BLEU(lowercase=lowercase, tokenize=tokenize, effective_order=sentences, force=sentences)
     except (RuntimeError, ImportError, OSError) as error:  # some tokenizers need a package or a download
         why = " ".join(str(error).split())
-        raise ValueError(f"tokenize is {tokenize!r}, which sacreBLEU cannot do here: {why}") from error
+        raise ValueError(f"tokenize is {tokenize!r}, which sacreBLEU cannot use here: {why}") from error
     return bleu, CHRF(lowercase=lowercase), TER()
 
 
@@ -63,12 +63,12 @@ def check(hypotheses: Sequence[str], references: Sequence[Sequence[str]], name: 
     if isinstance(hypotheses, str):
         raise ValueError(f"{name} is one string, {hypotheses[:40]!r}; it must be a list of sentences.")
     if not hypotheses:
-        raise ValueError(f"{name} is empty; there must be at least one sentence to score.")
+        raise ValueError(f"{name} is empty; at least one sentence is needed.")
     if not references:
-        raise ValueError("references is empty; there must be at least one list of reference sentences.")
+        raise ValueError("references is empty; at least one list of reference sentences is needed.")
     for number, reference in enumerate(references, 1):
         if isinstance(reference, str):
             raise ValueError("references is a list of sentences; it must be a list of such lists: [references].")
         if len(reference) != len(hypotheses):
             counts = f"{len(hypotheses)} sentences and references {number} has {len(reference)}"
-            raise ValueError(f"{name} has {counts}; they must be as many.")
+            raise ValueError(f"{name} has {counts}; the numbers must match.")

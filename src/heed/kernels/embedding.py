@@ -101,7 +101,7 @@ def add_rows(
 ) -> None:  # fmt: skip
     """Add `scale` times the rows of `d`, after dropout with this seed, to the table rows of their tokens, in place."""
     if not table.is_contiguous():
-        raise ValueError(f"The table's rows must follow one another in memory, but its strides are {table.stride()}.")
+        raise ValueError(f"The rows of the table must be contiguous in memory, but its strides are {table.stride()}.")
     # Any order that groups equal tokens will do. 65536 tokens fit in 16 bits: half the passes of a radix sort.
     ordered, order = torch.sort(tokens.to(torch.int16 if len(table) <= 2**16 else torch.int32), stable=True)
     size, width, blocks = len(tokens), table.shape[1], triton.cdiv(len(tokens), SPAN)

@@ -89,11 +89,11 @@ def from_json(text: str) -> Look:
     """Read back what `to_json` wrote."""
     data = json.loads(text)
     if not isinstance(data, dict) or data.get("format") != 1:
-        raise ValueError('This is not a look that Heed wrote: it should be a JSON object with "format": 1.')
+        raise ValueError('This is not a file written by heed look: it should be a JSON object with "format": 1.')
     names = [field.name for field in fields(Look) if field.name != "states"]
     missing = [name for name in names if name not in data]
     if missing:
-        raise ValueError(f"The look lacks {', '.join(missing)}; it needs {', '.join(names)}.")
+        raise ValueError(f"The file lacks {', '.join(missing)}; it needs {', '.join(names)}.")
     values = {name: data[name] for name in names}
     sizes = {"source": len(values["source"]), "target": len(values["target"])}
     for part, (rows, columns) in SIDES.items():
@@ -118,11 +118,11 @@ def _rounded(numbers: np.ndarray) -> list:
 def _check_lengths(look: Look):
     steps = len(look.target)
     if not look.source or not steps:
-        raise ValueError("A look needs at least one source token and one target token.")
+        raise ValueError("At least one source token and one target token are needed.")
     for name in ("inputs", "scores", "predictions"):
         count = len(getattr(look, name))
         if count != steps:
-            raise ValueError(f"There are {steps} target tokens but {count} {name}; one a step is right.")
+            raise ValueError(f"There are {steps} target tokens but {count} {name}; there should be one per step.")
     if look.inputs[1:] != look.target[:-1]:
         raise ValueError("The decoder inputs should be the start token and then the target tokens but the last.")
     for step, (token, score) in enumerate(zip(look.target, look.scores, strict=True)):
@@ -134,10 +134,10 @@ def _check_maps(part: str, maps: np.ndarray, rows: list[str], columns: list[str]
     if maps.shape == (0, 0, len(rows), len(columns)):
         return  # the model has no such attention
     if maps.ndim != 4 or maps.shape[2:] != (len(rows), len(columns)) or 0 in maps.shape:
-        right = f"(layers, heads, {len(rows)}, {len(columns)}) is right for these tokens."
+        right = f"it should be (layers, heads, {len(rows)}, {len(columns)}) for these tokens."
         raise ValueError(f"The {part} attention has shape {maps.shape}; {right}")
     if not np.isfinite(maps).all() or maps.min() < 0:
-        raise ValueError(f"The {part} attention has negative or not finite weights; they should lie between 0 and 1.")
+        raise ValueError(f"The {part} attention has negative or non-finite weights; they should lie between 0 and 1.")
     worst = float(np.abs(maps.sum(-1, dtype=np.float64) - 1).max())
     if worst > 5e-3 + 1e-4 * len(columns):
         row = f"A row of the {part} attention"
@@ -148,7 +148,7 @@ def _check_states(look: Look):
     for name, states in (look.states or {}).items():
         tokens = {"encoder": look.source, "decoder": look.inputs}[name]
         if states.ndim != 2 or len(states) != len(tokens) or not np.isfinite(states).all():
-            right = f"({len(tokens)}, hidden) finite numbers are right."
+            right = f"it should be ({len(tokens)}, hidden) finite numbers."
             raise ValueError(f"The states of the {name} have shape {states.shape}; {right}")
 
 

@@ -6,9 +6,9 @@ from heed.lab.attention import PARTS, Look
 
 TITLES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross attention"}
 CAPTIONS = {
-    "encoder": "Each row is a source token; the stronger a cell, the more it looks at the token above.",
-    "decoder": "Each row is a token the decoder reads; the stronger a cell, the more it looks at the token above.",
-    "cross": "Each row is a token of the translation; the stronger a cell, the more it looks at the source above.",
+    "encoder": "Each row is a source token; the darker a cell, the more it attends to the token above.",
+    "decoder": "Each row is a decoder input token; the darker a cell, the more it attends to the token above.",
+    "cross": "Each row is a target token; the darker a cell, the more it attends to the source token above.",
 }
 
 
@@ -25,7 +25,7 @@ def check(look: Look, part: str, layer: int | None, head: int | None):
         if value is not None and not 1 <= value <= count:
             raise ValueError(f"There is no {name} {value} in the {part}; {name}s are counted from 1 to {count}.")
     if head is not None and layer is None:
-        why = "heads of different layers have nothing in common."
+        why = "heads of different layers are unrelated."
         raise ValueError(f"Head {head} of which layer? Give a layer too: {why}")
 
 

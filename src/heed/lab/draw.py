@@ -16,7 +16,7 @@ def draw(look: Look, path: Path, *, part: str = "cross", layer: int | None = Non
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"The file {path.name!r} should end in one of {', '.join(SUFFIXES)}: that says what to draw.")
+        raise ValueError(f"The file {path.name!r} must end in one of {', '.join(SUFFIXES)}, which selects the format.")
     attention_map.check(look, part, layer, head)
     if suffix == ".json":
         path.write_text(to_json(look) + "\n", encoding="utf-8", newline="\n")

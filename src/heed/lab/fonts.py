@@ -39,7 +39,7 @@ def describe_missing(characters: str) -> str:
         return ""
     shown = " ".join(f"{char} (U+{ord(char):04X})" for char in characters[:8])
     more = f" and {len(characters) - 8} more" if len(characters) > 8 else ""
-    instead = "a picture shows an open square instead, a page what its reader's machine has"
+    instead = "images show an open square instead; pages use the reader's own fonts"
     return f"No font on this machine has {shown}{more}; {instead}."
 
 

@@ -11,7 +11,7 @@ from heed.lab.words import label, width
 
 COLORS = LinearSegmentedColormap.from_list("heed states", [WARM, "#fcfcfc", ACCENT])
 TITLES = {"encoder": "Encoder states", "decoder": "Decoder states"}
-NOTE = "This model has no attention: of the source its decoder knows the state in which the encoder ended, and nothing else."
+NOTE = "This model has no attention: its decoder knows only the final state of the encoder."
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class StatesPanel:
         rows, units = states.shape
         left, top, right, bottom = x + self.left, y + 0.6, x + self.across, y + 0.6 + rows * self.row
         canvas.text(x, y + 0.12, TITLES[self.part], 11.5)
-        canvas.text(x, y + 0.38, f"a row a token, a column for each of {units} units; -1 orange, 1 blue", 8.5, MUTED)
+        canvas.text(
+            x, y + 0.38, f"one row per token, one column for each of {units} units; -1 orange, 1 blue", 8.5, MUTED
+        )
         canvas.axes.imshow(
             states, extent=(left, right, bottom, top), cmap=COLORS, norm=Normalize(-1, 1, clip=True), aspect="auto",
             interpolation="none",

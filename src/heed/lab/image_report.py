@@ -33,7 +33,7 @@ def confusion_figure(table: Float[np.ndarray, "l l"], labels: Sequence[str]) -> 
     shares = 100 * table / np.maximum(1, table.sum(axis=1, keepdims=True))
     side = min(16.0, 3.2 + 0.42 * len(labels))
     total, right = int(table.sum()), 100 * np.trace(table) / max(1, table.sum())
-    caption = f"Each row: of 100 images of a class, how many were predicted as which. {total:,} images, {right:.2f} % correct."
+    caption = f"Each row: of 100 images of a class, how many were predicted as each class. {total:,} images, {right:.2f} % correct."
     figure = new_figure("Confusion matrix", caption, side + 0.8, side + 0.6)
     panel = figure.add_subplot()
     heatmap(panel, shares, RAMP, 0, 100, "", "predicted class", "true class")
@@ -47,17 +47,14 @@ def confusion_figure(table: Float[np.ndarray, "l l"], labels: Sequence[str]) -> 
 
 def calibration_figure(counts: np.ndarray, confidence: np.ndarray, accuracy: np.ndarray, error: float) -> Figure:
     """How often the class that was told is right, beside the probability it was told with."""
-    caption = (
-        f"Images in groups by the probability of the class that was told. On the line a model is right as often as it says; below "
-        f"it is too sure, above not sure enough. Expected calibration error {100 * error:.2f} %."
-    )
-    figure = new_figure("Is it as sure as it should be?", caption, 6.6, 7.2)
+    caption = f"Images grouped by the probability of the predicted class. On the line the model is perfectly calibrated; below it is overconfident, above it underconfident. Expected calibration error {100 * error:.2f} %."
+    figure = new_figure("Calibration", caption, 6.6, 7.2)
     above, below = figure.subplots(2, 1, height_ratios=[3, 1], sharex=True)
     used = counts > 0
-    style_axes(above, "", "", "right, per cent")
+    style_axes(above, "", "", "correct, per cent")
     above.plot([0, 100], [0, 100], color=MUTED, linewidth=1, linestyle=":")
     above.plot(100 * confidence[used], 100 * accuracy[used], color=ACCENT, marker="o", markersize=5, linewidth=1.6)
-    style_axes(below, "", "probability of the class that was told, per cent", "images")
+    style_axes(below, "", "probability of the predicted class, per cent", "images")
     width = 100 / len(counts)
     below.bar(width * (np.arange(len(counts)) + 0.5), counts, width * 0.9, color=ACCENT)
     above.set_xlim(0, 100)

@@ -18,7 +18,7 @@ def draw_speech(
 ) -> None:
     """Draw frames (t, size), `seconds` apart, and attention (steps, tokens) over `pieces`; PNG or SVG by the suffix."""
     if path.suffix.lower() not in (".png", ".svg"):
-        raise ValueError(f"{path.name!r} should end in .png or .svg: that says what to draw")
+        raise ValueError(f"{path.name!r} must end in .png or .svg")
     labels = ["␣" if piece == "▁" else piece for piece in pieces]
     cell = max(0.13, min(0.25, 5.0 / len(labels)))
     width, rows = max(5.0, min(14.0, 3.0 * len(frames) * seconds)), cell * len(labels)

@@ -10,10 +10,7 @@ from heed.lab.words import label, width, wrap
 
 SUFFIXES = (".html", ".png", ".svg", ".json")
 ROW, LEFT, BAR, TOP = 0.3, 0.3, 2.4, 1.0  # inches of a picture
-CAPTION = (
-    "A bar is -log2 p of a token after all before it: 1 bit is one of two, 10 bits one of a thousand. Beside it, "
-    "what the model held likeliest there, in per cent."
-)
+CAPTION = "Each bar is -log2 p of a token given those before it: 1 bit is one in two, 10 bits one in a thousand. Next to it are the model's most likely tokens, in per cent."
 STYLE = f"""\
 body {{ font: 15px/1.5 system-ui, sans-serif; color: {INK}; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }}
 h1 {{ font-size: 1.2rem; }} .muted {{ color: {MUTED}; }} .text {{ font-size: 1.25rem; line-height: 2.1; }}
@@ -53,7 +50,7 @@ def draw(look: Surprisal, path: Path) -> str:
     """Write a look to a file and return the characters no font could show, for `fonts.describe_missing`."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"The file {path.name!r} should end in one of {', '.join(SUFFIXES)}: that says what to draw.")
+        raise ValueError(f"The file {path.name!r} must end in one of {', '.join(SUFFIXES)}, which selects the format.")
     if suffix == ".json":
         path.write_text(json.dumps(asdict(look), indent=2, ensure_ascii=False) + "\n", "utf-8", newline="\n")
         return ""
@@ -78,10 +75,10 @@ def page(look: Surprisal) -> str:
 {STYLE}</style>
 <h1>{escape(look.model)}</h1>
 <p class="text">{spans}</p>
-<p>{look.bits:.2f} bits a token, perplexity {2**look.bits:.1f}</p>
+<p>{look.bits:.2f} bits per token, perplexity {2**look.bits:.1f}</p>
 <p class="muted">{CAPTION}</p>
 <table>
-<tr><th>token<th>bits<th style="width:30%"><th>rank<th>likeliest</tr>
+<tr><th>token<th>bits<th style="width:30%"><th>rank<th>most likely</tr>
 {rows}
 </table>
 </html>
@@ -100,7 +97,7 @@ def picture(look: Surprisal, path: Path) -> str:
     beside = column + BAR + 0.6
     canvas = Canvas(beside + 0.092 * max(map(width, likely)) + LEFT, TOP + ROW * len(names) + 0.75, fonts)
     canvas.text(LEFT, 0.3, look.model, 11)
-    canvas.text(LEFT, 0.6, f"{look.bits:.2f} bits a token, perplexity {2**look.bits:.1f}", 9, MUTED)
+    canvas.text(LEFT, 0.6, f"{look.bits:.2f} bits per token, perplexity {2**look.bits:.1f}", 9, MUTED)
     max_bits = _max_bits(look)
     for i, (place, name, others) in enumerate(zip(look.places, names, likely, strict=True)):
         y = TOP + ROW * i

@@ -38,9 +38,9 @@ def draw(
 ) -> str:
     """Write a map to a file, with arrows between words; return the characters that no font has."""
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"The file {path.name!r} should end in {' or '.join(SUFFIXES)}: that says what to draw.")
+        raise ValueError(f"The file {path.name!r} must end in {' or '.join(SUFFIXES)}, which selects the format.")
     if len(words) < MIN_WORDS:
-        raise ValueError(f"A map needs {MIN_WORDS} words at least, and there are {len(words)}: name more with --words.")
+        raise ValueError(f"A plot needs at least {MIN_WORDS} words, and there are {len(words)}: add more with --words.")
     import matplotlib
     from matplotlib.figure import Figure
 

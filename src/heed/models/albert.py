@@ -54,7 +54,7 @@ class AlbertConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.groups > self.layers:
-            raise ValueError(f"groups is {self.groups}, but there are {self.layers} layers: set it no higher")
+            raise ValueError(f"groups is {self.groups}, but there are {self.layers} layers: lower it")
 
 
 class Albert(Encoder):

@@ -76,7 +76,7 @@ class Bart(EncoderDecoder):
         states = self.decode(torch.cat([first, tokens[:, :-1]], dim=1), self.encode(tokens, valid), valid)
         ends = tokens == self.config.last if valid is None else (tokens == self.config.last) & valid
         if not ends.any(dim=1).all():
-            raise ValueError(f"a text has no end token (id {self.config.last}): the state there is what is classified")
+            raise ValueError(f"a text has no end token (id {self.config.last}), whose state is classified")
         end = ends.long().cumsum(dim=1).argmax(dim=1)  # of the last one
         return self.head(states[torch.arange(len(tokens), device=tokens.device), end])
 

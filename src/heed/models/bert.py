@@ -72,7 +72,7 @@ class Bert(Encoder):
     def hidden_states(self, tokens: Tokens, state: TextState | None = None) -> Float[Tensor, "b t dim"]:
         """What is multiplied by `output_weights` to predict the token after each; `state` then covers these tokens too."""
         if self.config.head != "causal":
-            raise ValueError(f"the model was not trained to continue text: its head is {self.config.head!r}")
+            raise ValueError(f"the model cannot generate text: its head is {self.config.head!r}")
         cache, length = None if state is None or self.training else state.cache, tokens.shape[1]
         before = cache.length if cache else 0
         if before + length > self.config.max_length:

@@ -103,7 +103,7 @@ class BigBird(Encoder):
         ends = tokens == self.config.separator
         question = (ends.cumsum(dim=1) - ends.long()) == 0  # up to the first separator
         if not ends.any(dim=1).all():
-            raise ValueError(f"a text has no separator (id {self.config.separator}), which ends the question")
+            raise ValueError(f"a text has no separator (id {self.config.separator}) after the question")
         segments = (~question).long() if segments is None else segments
         question[:, 0] = False  # where the answer lies if there is none
         return super().find_answer(tokens, valid, segments) - question[..., None] * QUESTION

@@ -104,7 +104,7 @@ class Decoder(nn.Module):
     ) -> Float[Tensor, "b labels"] | Float[Tensor, " b"]:
         """The logits of labels, or the score of a choice, from the hidden state at the last token of each text."""
         if self.head is None:
-            raise ValueError("the model has no head for labels or choices: it is a language model alone")
+            raise ValueError("the model has no head for labels or choices: it is only a language model")
         if valid is None:
             return self.head(states[:, -1])
         return self.head(states[torch.arange(len(states), device=states.device), valid.sum(dim=1) - 1])

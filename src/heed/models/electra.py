@@ -112,7 +112,7 @@ class Electra(Encoder):
     ) -> Float[Tensor, "b t width"]:
         """What is multiplied by `generator_weights` for the logits of the generator's words."""
         if self.generator is None:
-            raise ValueError(f"the model has no generator beside it: its head is {self.config.head!r}, not 'joint'")
+            raise ValueError(f"the model has no generator: its head is {self.config.head!r}, not 'joint'")
         return self.generator(self.embed(tokens, segments), valid)
 
     def generator_weights(self) -> tuple[Tensor, Tensor]:

@@ -167,7 +167,7 @@ def source_size(config: Any) -> int:
     sources = config.source_vocab_size or config.vocab_size
     if config.tied == "all" and sources != config.vocab_size:
         raise ValueError(
-            f"tied is 'all', but the source has {sources} subwords and the target {config.vocab_size}: "
-            "use one joint vocabulary, or tied = 'target'"
+            f"tied is 'all', but the source has {sources} subwords and the target {config.vocab_size}: use a joint "
+            "vocabulary, or tied = 'target'"
         )
     return sources

@@ -114,12 +114,12 @@ def upgraded(facts: dict[str, Any], where: str) -> dict[str, Any]:
 
 def _check_earlier(old: Any, labels: Any, where: str) -> None:
     if not isinstance(old, dict):
-        raise ValueError(f"{where}subwords is {old!r}; it must be a section of names and values")
+        raise ValueError(f"{where}subwords is {old!r}; it must be a table")
     if labels is not None and not _are_texts(labels):
-        raise ValueError(f"{where}labels is {labels!r}; it must be a list of texts")
+        raise ValueError(f"{where}labels is {labels!r}; it must be a list of strings")
     for name in ("kind",) if "kind" in old else ("source", "target"):
         if name not in old:
-            raise ValueError(f"{where}subwords names no {name}")
+            raise ValueError(f"{where}subwords lists no {name}")
         if not isinstance(old[name], str):
             raise ValueError(f"{where}subwords.{name} is {old[name]!r}; it must be {WORDS[str]}")
 
@@ -144,7 +144,7 @@ def check(facts: Mapping[str, Any], where: str) -> None:
         own = facts.get(section, {}).get("name", "")
         must(f"{section}.name", own, isinstance(own, str), WORDS[str])
     most, rows = facts.get("max_source"), facts.get("alignment")
-    must("max_source", most, most is None or _whole(most, 1), "a whole number of at least 1")
+    must("max_source", most, most is None or _whole(most, 1), "an integer of at least 1")
     for side, own in (facts.get("languages") or {}).items():
         must(f"languages.{side}", own, own is None or isinstance(own, str), "the code of a language")
     pairs = facts.get("directions") or []
@@ -155,7 +155,7 @@ def check(facts: Mapping[str, Any], where: str) -> None:
             raise ValueError(
                 f"{where}alignment has {', '.join(sorted(rows)) or 'nothing'}; it must have layer and after"
             )
-        must("alignment.layer", rows["layer"], _whole(rows["layer"], 0), "a whole number of at least 0")
+        must("alignment.layer", rows["layer"], _whole(rows["layer"], 0), "an integer of at least 0")
         must("alignment.after", rows["after"], isinstance(rows["after"], bool), WORDS[bool])
 
 
@@ -205,7 +205,8 @@ def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> 
     tables = sum(table.numel() for name, table in empty.named_buffers() if name not in own)
     if tables > MAX_TABLES:
         raise ValueError(
-            f"{where}max_length is {config.max_length}: the table of positions would have {tables:,} numbers, and {MAX_TABLES:,} are allowed"
+            f"{where}max_length is {config.max_length}: the position table would have {tables:,} numbers, and the "
+            f"limit is {MAX_TABLES:,}"
         )
     return shapes(own)
 
@@ -215,19 +216,23 @@ def check_layers(config: Any, weights: int, where: str = "") -> None:
     names = [name for name in ("layers", "encoder_layers", "decoder_layers") if not hasattr(config, "groups")]
     for name in names:  # those of a group share their weights
         if (layers := getattr(config, name, 0)) > weights:
-            raise ValueError(f"{where}{name} is {layers}, but there are only {weights} weights: it is of another model")
+            raise ValueError(
+                f"{where}{name} is {layers}, but there are only {weights} weights: it belongs to another model"
+            )
 
 
 def compare(own: Shapes, held: Shapes, path: Path) -> None:
     """Refuse a file whose weights are not those of a model, by their names and shapes."""
     unknown, missing = sorted(set(held) - set(own)), sorted(set(own) - set(held))
     if unknown:
-        raise ValueError(f"{path} holds {some(unknown)}, which this model does not have: is it of another model?")
+        raise ValueError(
+            f"{path} holds {some(unknown)}, which this model does not have: do they belong to another model?"
+        )
     if missing:
-        raise ValueError(f"{path} lacks {some(missing)}: it is of another model, or not complete")
+        raise ValueError(f"{path} lacks {some(missing)}: it belongs to another model, or is incomplete")
     for name, shape in held.items():
         if shape != own[name]:
-            raise ValueError(f"{path}: {name} has shape {shape}, but by {CONFIG} it should be {own[name]}")
+            raise ValueError(f"{path}: {name} has shape {shape}, but according to {CONFIG} it should be {own[name]}")
 
 
 def shapes(weights: Mapping[str, Tensor]) -> Shapes:
@@ -246,7 +251,7 @@ def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
         # a sum is cheap, and finite unless a weight is not or all are huge
         if weight.is_floating_point() and not weight.sum().isfinite() and not weight.isfinite().all():
             raise ValueError(
-                f"{path}: {name} has weights that are not finite numbers: it is damaged, or its training went astray; use another"
+                f"{path}: {name} has weights that are not finite: it is damaged, or training diverged; use another"
             )
 
 
@@ -264,8 +269,8 @@ def read_verified(
         if again:  # another process may have replaced the model just now
             return read_verified(folder, use, again=False)
         raise ValueError(
-            f"{folder / WEIGHTS} is damaged or of another model: its hash is not the one in {CONFIG}; copy both again, or "
-            f"remove sha256 from {CONFIG} if you have changed the weights yourself"
+            f"{folder / WEIGHTS} is damaged or belongs to another model: its hash does not match {CONFIG}; copy both "
+            f"again, or remove sha256 from {CONFIG} if you changed the weights yourself"
         )
     signature.check(folder / CONFIG, facts)
     check_finite(weights, folder / WEIGHTS)
@@ -296,7 +301,7 @@ def _check_present(path: Path) -> None:
 
 
 def _damaged(path: Path, error: SafetensorError) -> ValueError:
-    return ValueError(f"{path} is damaged or cut short ({error}): copy it again")
+    return ValueError(f"{path} is damaged or truncated ({error}): copy it again")
 
 
 def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
@@ -317,7 +322,9 @@ def save_weights(weights: Mapping[str, Tensor], path: Path, metadata: dict[str, 
         save_file(dict(weights), path, metadata=metadata)
     except SafetensorError as error:
         path.unlink(missing_ok=True)
-        raise ValueError(f"{path} could not be written: {error}; make room, or choose another place") from error
+        raise ValueError(
+            f"{path} could not be written: {error}; free some disk space, or choose another place"
+        ) from error
     path.chmod(mode)
 
 

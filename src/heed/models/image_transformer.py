@@ -168,9 +168,7 @@ class ImageTransformer(nn.Module):
         x = self.rows(pixel // c.size) + self.columns(pixel % c.size)
         x = x if self.channel is None else x + self.channel(order % c.values)
         if (self.classes is None) != (labels is None):
-            raise ValueError(
-                "the model draws by class: tell it one" if labels is None else "the model knows no classes"
-            )
+            raise ValueError("the model needs a class" if labels is None else "the model has no classes")
         x = x.expand(rows, -1, -1)
         return x if labels is None else x + self.classes(labels)[:, None]
 
@@ -178,7 +176,7 @@ class ImageTransformer(nn.Module):
         """What the encoder makes of small images."""
         if (self.encoder is None) != (small is None):
             raise ValueError(
-                "the model enlarges small images: give it some" if small is None else "the model enlarges nothing"
+                "the model needs small images to enlarge" if small is None else "the model does not enlarge images"
             )
         if small is None:
             return None

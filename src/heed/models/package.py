@@ -23,9 +23,9 @@ class Package(NamedTuple):
         """Those of the source and the target; a model of one text has one for both."""
         text = self.processors.get("text")
         if text is None and "source" not in self.processors:
-            kinds = {"items": "is a recommender, and has items", "images": "reads images"}
+            kinds = {"items": "is a recommender", "images": "reads images"}
             what = next(
                 (kinds[name] for name in kinds if name in self.processors), f"has {' and '.join(self.processors)}"
             )
-            raise ValueError(f"the model reads no text: it {what}")
+            raise ValueError(f"the model does not read text: it {what}")
         return (text, text) if text is not None else (self.processors["source"], self.processors["target"])

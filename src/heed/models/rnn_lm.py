@@ -47,7 +47,7 @@ class RNNLanguageModelConfig:
     def __post_init__(self):
         check(self)
         if self.tied == "target":
-            raise ValueError(f"tied is {self.tied!r}; a language model has 'all' or 'none'")
+            raise ValueError(f"tied is {self.tied!r}; a language model supports 'all' or 'none'")
 
     @property
     def max_length(self) -> int:

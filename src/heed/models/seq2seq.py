@@ -66,7 +66,7 @@ class Seq2SeqConfig:
         if self.bidirectional and self.hidden % 2:
             raise ValueError(f"hidden is {self.hidden}; it must be even, since each direction of the encoder has half")
         if self.feeding and (self.order != "luong" or self.attention == "off"):
-            raise ValueError("feeding is true, which goes with order = 'luong' and an attention: set it to false")
+            raise ValueError("feeding is true, which needs order = 'luong' and attention: set it to false")
 
 
 PRESETS = {

@@ -17,13 +17,13 @@ def signed(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(path: Path, facts: Mapping[str, Any]) -> None:
-    """Refuse a config.json that is not what was written."""
+    """Refuse a config.json that has changed since it was written."""
     stated = facts.get("sha256", {})
     rest = {name: value for name, value in stated.items() if name != CONFIG}
     if stated.get(CONFIG) not in (None, json_digest({**facts, "sha256": rest})):
         raise ValueError(
-            f"{path} is damaged: its hash is not the one that it states; copy it again, or remove its sha256 if you have changed it "
-            "yourself"
+            f"{path} is damaged: its hash does not match the recorded one; copy it again, or remove its sha256 if you "
+            "changed it yourself"
         )
 
 
@@ -35,6 +35,6 @@ def check_beside(path: Path, facts: Mapping[str, Any]) -> bool:
     if path.name not in stated:
         return False
     if not path.is_file() or sha256(path) not in stated.values():
-        what = "is damaged or of another model" if path.is_file() else "is missing"
-        raise ValueError(f"{path} {what}: {CONFIG} states its hash; copy it again, or remove sha256 from {CONFIG}")
+        what = "is damaged or belongs to another model" if path.is_file() else "is missing"
+        raise ValueError(f"{path} {what}: {CONFIG} records its hash; copy it again, or remove sha256 from {CONFIG}")
     return True

@@ -43,9 +43,7 @@ class TransformerConfig:
         check(self)
         for name in ("window", "kernel"):
             if getattr(self, name) < 1 or getattr(self, name) % 2 == 0:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)}; it must be odd: as many positions before one as after it"
-                )
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be odd, so that the window is symmetric")
 
 
 PRESETS = {

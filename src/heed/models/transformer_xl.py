@@ -62,11 +62,11 @@ class TransformerXLConfig:
                 raise ValueError(f"{name} is {getattr(c, name)}; it must be at least {least}")
         if any(end <= start for start, end in pairwise(ends)):
             raise ValueError(
-                f"cutoffs are {c.cutoffs}; they must rise, from above 0 to below the {c.vocab_size} tokens"
+                f"cutoffs are {c.cutoffs}; they must increase, and lie between 0 and the {c.vocab_size} tokens"
             )
         if c.dim // c.divisor ** len(c.cutoffs) < 1:
             raise ValueError(
-                f"divisor is {c.divisor}: with {len(c.cutoffs)} cutoffs nothing is left of the dim of {c.dim}"
+                f"divisor is {c.divisor}: with {len(c.cutoffs)} cutoffs nothing remains of the dim of {c.dim}"
             )
 
     @property

@@ -50,7 +50,8 @@ class ViTConfig:
         check(self)
         if self.patch < 1 or self.size % self.patch:
             raise ValueError(
-                f"images have {self.size} pixels each way, which patches of {self.patch} do not divide: set model.patch or data.size"
+                f"images are {self.size} pixels wide, which is not a multiple of the patch size, {self.patch}: set "
+                "model.patch or data.size"
             )
         if not 0 <= self.layer_scale < math.inf:
             raise ValueError(f"layer_scale is {self.layer_scale}; it must be 0 (off) or a number above 0")
@@ -154,7 +155,7 @@ class ViT(nn.Module):
     def _patches(self, side: int) -> int:
         if side % self.config.patch or not side:
             raise ValueError(
-                f"an image has {side} pixels on one side, which patches of {self.config.patch} do not divide"
+                f"an image side has {side} pixels, which is not a multiple of the patch size, {self.config.patch}"
             )
         return side // self.config.patch
 

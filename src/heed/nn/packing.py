@@ -92,7 +92,7 @@ def _cudnn_agrees(device: torch.device, head_dim: int, length: int) -> bool:
     except RuntimeError as error:
         reason = _first_line(error)
     if reason:
-        warnings.warn(f"cuDNN's attention cannot be used here, torch's is, which is slower: {reason}", stacklevel=2)
+        warnings.warn(f"cuDNN attention is unavailable; using torch's, which is slower: {reason}", stacklevel=2)
     return not reason
 
 
@@ -107,7 +107,7 @@ def _flash_runs(device: torch.device, dtype: torch.dtype, head_dim: int, drops: 
             torch.autograd.grad(y, q, torch.ones_like(y))
     except (RuntimeError, TypeError, ImportError, AttributeError) as error:
         how = "packed attention with dropout" if drops else "packed attention"
-        warnings.warn(f"{how} is padded here, which is slower: {_first_line(error)}", stacklevel=2)
+        warnings.warn(f"{how} uses padding here, which is slower: {_first_line(error)}", stacklevel=2)
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""From bytes to what a model of images reads."""
+"""From bytes to the input of an image model."""
 
 from collections.abc import Sequence
 

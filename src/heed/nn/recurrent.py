@@ -198,9 +198,7 @@ def _pack(x: Float[Tensor, "b t dim"], valid: Bool[Tensor, "b t"] | None) -> tup
     valid = valid.cpu()  # torch takes lengths on the CPU
     lengths = valid.sum(dim=1)
     if not torch.equal(valid, masks.from_lengths(lengths, valid.shape[1])):
-        raise ValueError(
-            "valid has padding before a token; a recurrent network reads rows that are padded at their end"
-        )
+        raise ValueError("valid has padding before a token; recurrent networks need padding at the end")
     if lengths.min() == valid.shape[1]:
         return x, None
     packed = pack_padded_sequence(x, lengths.clamp(min=1), batch_first=True, enforce_sorted=False)

@@ -35,13 +35,13 @@ class BlockSparseAttention(Attention):
             return super().forward(x, mask=mask, causal=causal)
         if causal:
             raise ValueError(
-                f"a text has {length} tokens: block-sparse attention is for encoders, and a model that predicts each next token "
-                f"has full attention, up to {self.pattern.full} tokens"
+                f"a text has {length} tokens: block-sparse attention is for encoders; a causal model uses full "
+                f"attention, up to {self.pattern.full} tokens"
             )
         if isinstance(mask, PackedMask):
             raise ValueError(
-                f"a text has {length} tokens: block-sparse attention reads each text in a row of its own, and packed ones are of "
-                f"up to {self.pattern.full} tokens"
+                f"a text has {length} tokens: block-sparse attention needs one text per row; packed texts are limited "
+                f"to {self.pattern.full} tokens"
             )
         seed = self.seed if self.training or self.fixed else None
         return super().forward(x, mask=BlockMask(_table(self.pattern, length, seed, x.device), self.pattern.size, mask))

@@ -37,7 +37,7 @@ def attribute(
     """Score each text under each code; one that is longer than a window is cut, and each part begins with the code."""
     known = codes_of(vocabulary)
     if not known:
-        raise ValueError("the model has no control codes, so there is nothing to attribute a text to")
+        raise ValueError("the model has no control codes, so it cannot attribute a text")
     lines = [join_lines(vocabulary.encode(text.split("\n")), vocabulary.special.last) for text in texts]
     if not lines:
         return []

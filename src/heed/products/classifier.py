@@ -109,7 +109,7 @@ class Classifier(Product):
         known = {name: index for index, name in enumerate(self.labels)}
         unknown = [name for name in labels if name not in known]
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is no label of this model, which has {', '.join(self.labels)}")
+            raise ValueError(f"{unknown[0]!r} is not a label of this model; its labels are {', '.join(self.labels)}")
         return np.array([known[name] for name in labels])
 
     def classify(
@@ -170,8 +170,8 @@ class Classifier(Product):
             long = max(len(join_parts(parts, special.delimiter)) for parts in inputs)
             if long > room and too_long != "cut":
                 raise ValueError(
-                    f"text {number} has {long} subwords, and the model was made for {room}: shorten it, or let its end be "
-                    "cut off (too_long='cut', --too-long cut)"
+                    f"text {number} has {long} subwords, and the model reads at most {room}: shorten it, or allow "
+                    "truncation (too_long='cut', --too-long cut)"
                 )
             kept = (shorten(parts, room, len(special.delimiter)) for parts in inputs)
             found.append([join_parts(parts, special.delimiter) for parts in kept])
@@ -180,7 +180,8 @@ class Classifier(Product):
     def _check_parts(self, parts: Sequence[str], number: int) -> None:
         if self.texts is not None and len(parts) != self.texts:
             raise ValueError(
-                f"text {number} has {_parts(len(parts))}, and the model reads {_parts(self.texts)}: put a tab between two parts"
+                f"text {number} has {_parts(len(parts))}, but the model expects {_parts(self.texts)}: separate parts "
+                "with tabs"
             )
 
     def _special(self, texts: Sequence[Text]) -> SpecialTokens:
@@ -256,19 +257,20 @@ class ChoiceModel(Classifier):
         for number, own in enumerate(found, 1):
             if len(own) != len(found[0]):
                 raise ValueError(
-                    f"text {number} has {len(own) - 1} choices, but text 1 has {len(found[0]) - 1}: every question needs as many"
+                    f"text {number} has {len(own) - 1} choices, but text 1 has {len(found[0]) - 1}: every question "
+                    "must have the same number"
                 )
         return found
 
     def _check_parts(self, parts: Sequence[str], number: int) -> None:
         if self.labels and len(parts) - 1 != len(self.labels):
             raise ValueError(
-                f"text {number} has {len(parts) - 1} choices, and the model was trained with {len(self.labels)}: give the context "
-                "and each choice, with tabs between them"
+                f"text {number} has {len(parts) - 1} choices, but the model was trained with {len(self.labels)}: give "
+                "the context and each choice, separated by tabs"
             )
         if len(parts) < 3:
             raise ValueError(
-                f"text {number} has {_parts(len(parts))}: give the context and at least two choices, with tabs between them"
+                f"text {number} has {_parts(len(parts))}: give the context and at least two choices, separated by tabs"
             )
 
     @staticmethod

@@ -40,9 +40,9 @@ class EncoderEngine(CTranslate2Model):
             opened, workers = self.pool(texts)
         except Exception as error:
             if self.required:
-                raise ValueError(f"CTranslate2 cannot be used for this model: {error}; use engine torch") from error
+                raise ValueError(f"CTranslate2 cannot run this model: {error}; use engine torch") from error
             reason = str(error).strip().split("\n")[0]
-            warnings.warn(f"CTranslate2 cannot be used for this model, torch is: {reason}", stacklevel=4)
+            warnings.warn(f"CTranslate2 cannot run this model, using torch instead: {reason}", stacklevel=4)
             return self.model.encode_text, 1
 
         def encode(
@@ -68,7 +68,7 @@ class EncoderEngine(CTranslate2Model):
 def encoder_engine(model: nn.Module, vocabulary: Vocabulary, engine: str) -> EncoderEngine | None:
     """The engine of this name for a model: None is torch. An error where CTranslate2 is asked for and cannot be used."""
     if engine not in ENGINES:
-        raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+        raise ValueError(f"engine is {engine!r}; it must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
     if engine == "torch":
         return None
     device, fits = next(model.parameters()).device, isinstance(model, Encoder)
@@ -77,8 +77,10 @@ def encoder_engine(model: nn.Module, vocabulary: Vocabulary, engine: str) -> Enc
         return EncoderEngine(model, vocabulary) if able else None
     if not fits:
         raise ValueError(
-            f"engine is {engine!r}, but it is for encoders, and this is a {type(model).__name__}: use torch"
+            f"engine is {engine!r}, but it only supports encoders, and this is a {type(model).__name__}: use torch"
         )
     if device.type != "cpu":
-        raise ValueError(f"engine is {engine!r}, but it is for the CPU here, and the model is on {device}: use torch")
+        raise ValueError(
+            f"engine is {engine!r}, but it only runs on the CPU here, and the model is on {device}: use torch"
+        )
     return EncoderEngine(model, vocabulary, engine.partition("-")[2] or None, required=True)

@@ -23,7 +23,7 @@ def unsupported(model: nn.Module) -> str | None:
     """Why CTranslate2 cannot run a model, or None if it can."""
     if find_spec("ctranslate2") is None:
         return "its package is not installed; pip install ctranslate2"
-    return None if able(model) else f"it cannot compute what a {type(model).__name__} like this does; use torch"
+    return None if able(model) else f"it does not support this {type(model).__name__}; use torch"
 
 
 class CTranslate2Model:

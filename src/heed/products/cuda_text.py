@@ -70,13 +70,13 @@ class CudaTextEngine:
         texts = [own.ids for own in prompts for _ in range(draws)]
         with self.lock, current_device(self.device):
             runner = self.runner or self._updated_runner()
-            assert runner is not None, "a search that was not taken"
+            assert runner is not None, "an unsupported search"
             try:
                 found = generate(runner, texts, rules, uniform)
             except RuntimeError as error:
                 self.runner = None  # until the weights change
                 warnings.warn(
-                    f"the fast search for GPUs has failed, the plain one goes on: {_first_line(error)}", stacklevel=4
+                    f"fast GPU decoding failed, falling back to the standard search: {_first_line(error)}", stacklevel=4
                 )
                 return None
         penalty = PENALTIES[config.penalty]
@@ -102,7 +102,7 @@ class CudaTextEngine:
                 return runner
         except Exception as error:
             reason = _first_line(error)
-            warnings.warn(f"the fast search for GPUs cannot be used here, the plain one is: {reason}", stacklevel=4)
+            warnings.warn(f"fast GPU decoding is unavailable, using the standard search: {reason}", stacklevel=4)
             return None
 
 

@@ -104,8 +104,8 @@ class Embedder(Product):
         for number, own in enumerate(found, start + 1):
             if len(own) > room and too_long != "cut":
                 raise ValueError(
-                    f"text {number} has {len(own)} subwords, and the model was made for {room}: shorten it, or let its end be "
-                    "cut off (too_long='cut', --too-long cut)"
+                    f"text {number} has {len(own)} subwords, and the model reads at most {room}: shorten it, or allow "
+                    "truncation (too_long='cut', --too-long cut)"
                 )
         return [own[:room] for own in found]
 

@@ -61,7 +61,6 @@ def _faiss() -> Any:
         import faiss
     except ImportError:
         raise ValueError(
-            "the search by faiss needs faiss, which is not installed: install it (pip install 'heed[faiss]'), or leave it out, and the "
-            "search is exact"
+            "faiss is not installed: install it (pip install 'heed[faiss]'), or use exact search"
         ) from None
     return faiss

@@ -67,7 +67,7 @@ class Generator(Product):
         Searches that the one chosen does not support still run on torch. `kind` is the format of CTranslate2's weights, float32 by default.
         """
         if engine not in ENGINES:
-            raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+            raise ValueError(f"engine is {engine!r}; it must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
         self.engine = cuda_engine(self.model, self.vocabulary) if engine == "auto" else None
         if engine == "ctranslate2":
             self.engine = TextEngine(self.model, self.vocabulary, kind)
@@ -120,7 +120,7 @@ class Generator(Product):
     ) -> list[Continuation]:
         """`count` continuations of a text, of `length` tokens; with `one_line`, up to the end of the line at most.
 
-        Each ends before the first of the strings `stop`. `code` is the control code of a CTRL. `decoding` are settings of
+        Each ends before the first of the strings `stop`. `code` is the control code, for CTRL models. `decoding` are settings of
         DecodingConfig: sampled (temperature, top_k, top_p, seed, …) by default; with sample=False greedy (beam=1) or a beam search.
         """
         options = {"code": code, "length": length, "count": count, "one_line": one_line, "stop": stop}
@@ -167,7 +167,7 @@ class Generator(Product):
         """The same texts as `generate_many`, token by token, with the `likely` likeliest tokens at each place."""
         config, stops = decoding_config(length, count, decoding), StopStrings(stop)
         if not config.sample and config.beam > 1:
-            raise ValueError(f"beam is {config.beam}: a beam search knows its text only at the end; use generate")
+            raise ValueError(f"beam is {config.beam}: beam search cannot stream; use generate")
         found = self._steps(prompts, config, one_line, stops)
         last = self.special.last if one_line else NO_END
         yield from write(found, prompts, count, self.vocabulary, self.decode, stops, last, likely)
@@ -205,7 +205,7 @@ class Generator(Product):
         """The surprisal of each token of a text, and the `likely` likeliest tokens there."""
         ids = self.encode(text)
         if not ids:
-            raise ValueError("the text is empty: there is nothing to look at")
+            raise ValueError("the text is empty")
         self._check_length(len(ids) + 1, "the text and the end before it")
         return surprisal(self.model, self.vocabulary, text, [self.before, *ids], likely, name)
 
@@ -221,13 +221,13 @@ class Generator(Product):
         ids = [i for line in lines[:-1] for i in (*line, self.special.last)] + lines[-1]
         words = [i for i in ids if i != self.special.last]
         if words and all(i == self.special.unknown for i in words):
-            raise ValueError(f"the model knows no word of {prompt!r}: begin with words of the text it has learned from")
+            raise ValueError(f"the model knows no word of {prompt!r}: start with words from its training text")
         return ids
 
     def _check_length(self, tokens: int, what: str) -> None:
         most = self.model.config.max_length
         if tokens > most:
-            raise ValueError(f"{what} are {tokens:,} tokens, but the model has positions for {most:,}: take less")
+            raise ValueError(f"{what} have {tokens:,} tokens, but the model has only {most:,} positions: shorten them")
 
     def generate_prompts(
         self,

@@ -59,7 +59,7 @@ class ImageGenerator(ImageModel):
         `enlarge`: an image that is enlarged, for a model that does so. The same seed draws the same images.
         """
         if count < 1:
-            raise ValueError(f"{count} images are asked for; it must be at least 1")
+            raise ValueError(f"{count} images requested; it must be at least 1")
         self.model.eval()
         given: dict[str, Any] = {"labels": self._numbers(labels, count)} if self.labels or labels else {}
         if self.enlarges or enlarge is not None:
@@ -75,18 +75,20 @@ class ImageGenerator(ImageModel):
     def _numbers(self, labels: Sequence[str], count: int) -> Tensor:
         """The numbers of classes, in turn; without any, all classes in turn."""
         if labels and not self.labels:
-            raise ValueError("the model knows no classes: leave them out")
+            raise ValueError("the model has no classes: leave them out")
         unknown = [name for name in labels if name not in self.labels]
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is no class of this model, which has {', '.join(self.labels[:10])}")
+            raise ValueError(
+                f"{unknown[0]!r} is not a class of this model; its classes are {', '.join(self.labels[:10])}"
+            )
         chosen = [self.labels.index(name) for name in labels or self.labels]
         return torch.tensor([chosen[i % len(chosen)] for i in range(count)], device=self.device)
 
     def _small(self, source: Source | None, count: int) -> Tensor:
         if not self.enlarges:
-            raise ValueError("the model enlarges no images: it was trained without task.enlarge")
+            raise ValueError("the model does not enlarge images: it was trained without task.enlarge")
         if source is None:
-            raise ValueError("the model enlarges images: name one (--enlarge)")
+            raise ValueError("the model enlarges images: give one (--enlarge)")
         size, own = self.enlarges, self.images
         try:
             image = decode(source if isinstance(source, bytes) else Path(source), MAX_PIXELS)
@@ -97,7 +99,7 @@ class ImageGenerator(ImageModel):
 
     def _known(self, source: Source, keep: float, count: int) -> tuple[Tensor, Tensor]:
         if not 0 < keep < 1:
-            raise ValueError(f"the share of the image that is kept is {keep}; it must be above 0 and below 1")
+            raise ValueError(f"the share of the image to keep is {keep}; it must be above 0 and below 1")
         pixels = self._tensor(self.read([source])[0]).expand(count, -1, -1, -1)
         size = self.images.size
         rows = torch.arange(size, device=self.device) < round(keep * size)

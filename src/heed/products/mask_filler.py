@@ -66,7 +66,8 @@ class MaskFiller(Product):
         own = single(packages, names, cls.noun)
         if "words" not in HEADS[own.model.config.head] and not has_generator(own.model):
             raise ValueError(
-                f"{names[0]} has no head for words (its head is {own.model.config.head!r}): it cannot fill masks; heed train --from "
+                f"{names[0]} has no language-modelling head (its head is {own.model.config.head!r}): it cannot fill "
+                "masks; heed train --from "
                 f"{names[0]} fine-tunes it"
             )
         return cls(own.model, own.processors["text"], own.facts)
@@ -93,11 +94,11 @@ class MaskFiller(Product):
             text = text.replace(spelling, mask)
         [ids] = self.vocabulary.encode([self.vocabulary.clean(text)])
         if self.special.mask not in ids:
-            raise ValueError(f"text {number} has no {mask}: put it where a word is to be filled in")
+            raise ValueError(f"text {number} has no {mask}: put it where a word should be filled in")
         room = self.model.config.max_length - len(self.special.before) - 1
         if len(ids) > room:
             raise ValueError(
-                f"text {number} has {len(ids):,} subwords, and the model has positions for {room:,}: shorten it"
+                f"text {number} has {len(ids):,} subwords, and the model has only {room:,} positions: shorten it"
             )
         return ids
 

@@ -41,8 +41,8 @@ def as_texts(texts: Iterable[str]) -> list[str]:
             text.encode()
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"text {number} has half a character at position {error.start} (U+{ord(text[error.start]):04X}, a lone surrogate): "
-                "decode it as UTF-8 first, or leave it out"
+                f"text {number} has a lone surrogate at position {error.start} (U+{ord(text[error.start]):04X}): "
+                "decode it as UTF-8 first, or remove it"
             ) from None
     return found
 
@@ -50,7 +50,7 @@ def as_texts(texts: Iterable[str]) -> list[str]:
 def single(packages: Sequence[Package], names: Sequence[str], noun: str) -> Package:
     """The one model of a product that cannot be an ensemble."""
     if len(packages) > 1:
-        raise ValueError(f"{','.join(names)} are several: {noun} is opened alone")
+        raise ValueError(f"{','.join(names)} are several models: {noun} cannot be an ensemble")
     return packages[0]
 
 
@@ -58,7 +58,7 @@ def aligned_vocabulary(vocabulary: Vocabulary) -> Any:
     """The vocabulary of a model that tells where in a text something is; one that cannot tell it is refused."""
     own = plain(vocabulary)
     if not isinstance(own, AlignsPieces):
-        raise ValueError(f"a vocabulary of {type(own).__name__} does not tell where in a text its subwords are")
+        raise ValueError(f"a vocabulary of {type(own).__name__} does not support character offsets")
     return own
 
 

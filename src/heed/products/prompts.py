@@ -27,8 +27,8 @@ def make_prompt(vocabulary: Vocabulary, ids: Sequence[int], code: str | None = N
         return Prompt(text, vocabulary.special.last)
     if text and text[0] in codes.values():
         return Prompt(text[1:], text[0])
-    what = "the prompt begins with none" if text else "the prompt is empty"
-    raise ValueError(f"a text of this model begins with a control code, and {what}: give a code, {some_codes(codes)}")
+    what = "the prompt has none" if text else "the prompt is empty"
+    raise ValueError(f"texts of this model begin with a control code, but {what}: give a code, {some_codes(codes)}")
 
 
 def describe_overflow(prompts: Sequence[Prompt], length: int, most: int) -> str | None:
@@ -40,4 +40,4 @@ def describe_overflow(prompts: Sequence[Prompt], length: int, most: int) -> str 
     many = f"{longer:,} of the {len(sizes):,} texts do" if len(sizes) > 1 else "the text does"
     read = "the prompt is read" if len(sizes) == 1 else f"{over:,} of the prompts are read"
     cut = f" (of a longer prompt the last {most:,} tokens; {read} so)" if over else ""
-    return f"The model has {most:,} positions, and {many} not fit: a window over the last tokens slides along{cut}."
+    return f"The model has {most:,} positions, and {many} not fit: a sliding window over the last tokens is used{cut}."

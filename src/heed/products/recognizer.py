@@ -71,10 +71,10 @@ class Recognizer(Product):
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Recognizer":
         own = single(packages, names, cls.noun)
         if not isinstance(own.model, TranscribesSpeech):
-            raise ValueError(f"{names[0]} is no model that reads speech: it cannot transcribe")
+            raise ValueError(f"{names[0]} is not a speech recognition model: it cannot transcribe")
         sound, vocabulary = own.processors["sound"], own.processors["target"]
         if not isinstance(sound, SoundFeatures) or len(sound) != own.model.config.inputs:
-            raise ValueError(f"{names[0]}: its features are not those of its model: its config.json is damaged")
+            raise ValueError(f"{names[0]}: its features do not match the model: its config.json is damaged")
         decoding = settings.read(SpeechDecoding, own.facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
         own.model.eval()
         return cls(own.model, sound, vocabulary, own.facts, decoding)

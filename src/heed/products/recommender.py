@@ -47,7 +47,7 @@ class Recommender(Product):
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Recommender":
         own = single(packages, names, cls.noun)
         if not isinstance(own.model, RanksItems):
-            raise ValueError(f"{names[0]} is no model that ranks items: it cannot recommend")
+            raise ValueError(f"{names[0]} is not a recommender: it cannot recommend items")
         return cls(own.model, own.processors["items"], own.processors.get("histories"), own.facts)
 
     @property
@@ -70,7 +70,7 @@ class Recommender(Product):
     ) -> list[list[Recommendation]]:
         """The `count` best items after each history, best first. `unknown` items are refused, or with "leave out", left out."""
         if unknown not in ("refuse", "leave out"):
-            raise ValueError(f"unknown is {unknown!r}; it is 'refuse' or 'leave out'")
+            raise ValueError(f"unknown is {unknown!r}; it must be 'refuse' or 'leave out'")
         read = self.items.encode if unknown == "refuse" else self.items.known
         return self._named([read(history) for history in histories], count, exclude_seen)
 
@@ -82,9 +82,7 @@ class Recommender(Product):
 
     def history(self, user: str) -> list[int]:
         if self.histories is None:
-            raise ValueError(
-                "the model folder has no histories of users (task.histories): name what they did as items instead"
-            )
+            raise ValueError("the model folder has no user histories (task.histories): give items instead")
         return self.histories.history(user)
 
     @property
@@ -98,10 +96,10 @@ class Recommender(Product):
 
     def _named(self, rows: list[list[int]], count: int, exclude_seen: bool) -> list[list[Recommendation]]:
         if count < 1:
-            raise ValueError(f"{count} items are asked for; it must be at least 1")
+            raise ValueError(f"{count} items requested; it must be at least 1")
         for number, row in enumerate(rows, 1):
             if not row:
-                raise ValueError(f"history {number} has no items that the model knows: there is nothing to go by")
+                raise ValueError(f"history {number} has no items that the model knows")
         return [
             [Recommendation(self.items.names[i], float(s)) for i, s in zip(*own, strict=True) if s > -np.inf]
             for ids, scores in self.best(as_ragged(rows), count, exclude_seen)

@@ -28,8 +28,8 @@ class ReplacedDetector(Tagger):
         own = single(packages, names, cls.noun)
         if "replaced" not in HEADS[own.model.config.head]:
             raise ValueError(
-                f"{names[0]} has no head for replaced words (its head is {own.model.config.head!r}): it cannot tag; heed fill asks it "
-                "for words"
+                f"{names[0]} has no replaced-token detection head (its head is {own.model.config.head!r}): it cannot "
+                "tag; use heed fill"
             )
         return cls(own.model.eval(), own.processors["text"], [OUTSIDE, REPLACED], facts=own.facts)
 

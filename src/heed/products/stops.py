@@ -15,7 +15,7 @@ class StopStrings:
         if isinstance(strings, str):
             strings = [strings]
         if "" in strings:
-            raise ValueError("a stop string is empty: every text would end at once; give one of at least one character")
+            raise ValueError("a stop string is empty: every text would end immediately; give at least one character")
         self.strings = tuple(strings)
 
     def __bool__(self) -> bool:

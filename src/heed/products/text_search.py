@@ -27,7 +27,7 @@ def decoding_config(length: int, count: int, changes: dict[str, Any]) -> Decodin
         raise ValueError(f"length is {length} and count is {count}; both must be at least 1")
     values = {"beam": 1, "sample": changes.get("beam", 1) == 1, **changes, "max_length": length, "nbest": count}
     if not values["sample"] and values["beam"] == 1 and count > 1:
-        raise ValueError(f"count is {count}, but the likeliest is one: sample, or set a beam of {count}")
+        raise ValueError(f"count is {count}, but greedy search gives only one text: sample, or set a beam of {count}")
     return settings.read(DecodingConfig, values)
 
 

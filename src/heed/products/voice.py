@@ -51,12 +51,12 @@ class Voice(Product):
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Voice":
         own = single(packages, names, cls.noun)
         if not isinstance(own.model, SpeaksText):
-            raise ValueError(f"{names[0]} is no model that speaks")
+            raise ValueError(f"{names[0]} is not a text-to-speech model")
         sound, speakers = own.processors["sound"], own.processors.get("speakers")
         if not isinstance(sound, SoundFeatures) or len(sound) != own.model.config.outputs:
-            raise ValueError(f"{names[0]}: its features are not those of its model: its config.json is damaged")
+            raise ValueError(f"{names[0]}: its features do not match the model: its config.json is damaged")
         if not isinstance(speakers, Labels) or len(speakers.names) != own.model.config.speakers:
-            raise ValueError(f"{names[0]}: its speakers are not those of its model: its config.json is damaged")
+            raise ValueError(f"{names[0]}: its speakers do not match the model: its config.json is damaged")
         return cls(own.model, sound, own.processors["text"], speakers, own.facts)
 
     @property
@@ -83,14 +83,14 @@ class Voice(Product):
         found = self.vocabulary.encode([spelled(text) for text in texts])
         for number, own in enumerate(found, 1):
             if not [i for i in own if i != self.vocabulary.special.unknown]:
-                raise ValueError(f"text {number} has nothing that the voice can speak")
+                raise ValueError(f"text {number} has nothing the model can speak")
         return found
 
     def speaker_number(self, speaker: str | None) -> int:
         if speaker is None:
             return 0
         if speaker not in self.speakers.names:
-            raise ValueError(f"{speaker!r} is none of the speakers {', '.join(map(repr, self.speakers.names))}")
+            raise ValueError(f"{speaker!r} is not one of the speakers {', '.join(map(repr, self.speakers.names))}")
         return self.speakers.names.index(speaker)
 
     @torch.inference_mode()

@@ -40,7 +40,7 @@ class BackTranslation:
         if self.decoding.get("nbest", 1) != 1:
             raise ValueError(f"nbest is {self.decoding['nbest']}; each line gets one translation")
         if self.out.exists():
-            raise ValueError(f"{self.out} exists already: choose another --out")
+            raise ValueError(f"{self.out} already exists: choose another --out")
 
     @property
     def part(self) -> Path:
@@ -92,7 +92,7 @@ def run(
 
         staged.run(source, _stages(job, translator), write)
         if not counts.translated:
-            raise ValueError(f"{job.text} has no line to translate: {counts.describe()}")
+            raise ValueError(f"{job.text} has no lines to translate: {counts.describe()}")
         file.finish()
     return counts
 

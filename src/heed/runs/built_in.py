@@ -25,7 +25,7 @@ def about(name: str) -> str:
 
 def path(name: str) -> Path:
     if name not in names():
-        raise ValueError(f"{name}: heed has no such recipe; it has {', '.join(names())}")
+        raise ValueError(f"{name}: no such recipe; available recipes are {', '.join(names())}")
     return _folder() / f"{name}.toml"
 
 
@@ -38,7 +38,7 @@ def find(given: Path) -> Path:
     if given.stem in names():
         return path(given.stem)
     if by_name and not given.exists():
-        raise ValueError(f"{given}: there is no such file, and no such recipe; heed recipes lists the built-in ones")
+        raise ValueError(f"{given}: no such file or recipe; heed recipes lists the built-in ones")
     return given
 
 

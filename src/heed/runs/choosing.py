@@ -58,7 +58,7 @@ def _measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: 
 
     @cache
     def speed(size: tuple[int, ...]) -> float:
-        tell("measuring the speed of training", 0)
+        tell("measuring training speed", 0)
         settings = dict(zip(defaults.MODEL_SIZES, size, strict=True)) | recipe.model.system.defaults
         return tokens_per_second(recipe.model.system, settings, defaults.vocabulary_size(characters, device), device)
 

@@ -54,41 +54,48 @@ class Plan:
     def __post_init__(self):
         d, recipe = self.distill, self.recipe
         if not d.teacher:
-            raise ValueError("distill.teacher: name the model to learn from, a run, a folder or a name on the hub")
+            raise ValueError("distill.teacher: set the teacher model: a run, a folder or a name on the hub")
         _check_task(recipe.task.name)
         if len(ways := self.data.directions) > 1:
             named = ", ".join(f"{source} to {target}" for source, target in ways)
-            raise ValueError(f"data.corpora: a student learns one direction, and these are {named}: name those of one")
+            raise ValueError(
+                f"data.corpora: a student learns one direction, and these are {named}: give the corpora of one"
+            )
         if self.data.phrasebook:
-            raise ValueError("data.phrasebook: a teacher translates files; heed phrasebook --out FOLDER writes them")
+            raise ValueError("data.phrasebook: the teacher needs files; heed phrasebook --out FOLDER writes them")
         for name, asked in (("nbest", d.nbest > d.take), ("mix", d.mix)):
             if asked and not self.referenced:
                 value = getattr(d, name)
-                raise ValueError(f"distill.{name} is {value}, which needs references: name them as data.target")
+                raise ValueError(f"distill.{name} is {value}, which needs references: set data.target")
         self._check_soft()
         if d.vocabulary == "teacher" and not recipe.model.folder:
             given = (("model.name", recipe.model.vocabulary), ("subwords.source_model", recipe.subwords.source_model))
             for name, value in given:
                 if value:
                     raise ValueError(
-                        f"{name} is {value!r}, which goes with other subwords than the teacher's: "
-                        "set distill.vocabulary to own"
+                        f"{name} is {value!r}, which needs a vocabulary other than the teacher's: set "
+                        "distill.vocabulary to own"
                     )
 
     def _check_soft(self) -> None:
         soft, task, folder = self.distill.soft, self.recipe.task, self.recipe.model.folder
         if task.teachers:
-            raise ValueError(f"task.teacher is {', '.join(task.teachers)!r}, which heed distill sets: use distill.soft")
+            raise ValueError(
+                f"task.teacher is {', '.join(task.teachers)!r}, which heed distill sets itself: use distill.soft"
+            )
         if soft and folder:
-            raise ValueError(f"distill.soft is {soft} and model.folder {folder}: such a student has its own subwords")
+            raise ValueError(
+                f"distill.soft is {soft} and model.folder {folder}: a student that starts from a model has its own "
+                "subwords"
+            )
         if soft and task.settings.r_drop:
             drop = task.settings.r_drop
-            raise ValueError(f"distill.soft is {soft} and task.r_drop is {drop}: a student has one or the other")
+            raise ValueError(f"distill.soft is {soft} and task.r_drop is {drop}: use only one of them")
 
 
 def _check_task(name: str) -> None:
     if name != "translation":
-        raise ValueError(f"task.name is {name!r}; a student learns from its teacher by 'translation'")
+        raise ValueError(f"task.name is {name!r}; distillation needs 'translation'")
 
 
 FIXED = {  # what a resumed run may not change: the translations depend on it
@@ -118,11 +125,11 @@ def read(path: Path | None, changes: list[tuple[str, Any]], *, saved: bool = Fal
 def check_folder(plan: Plan, folder: Path, resume: bool) -> None:
     """Check that a student may be started, or resumed, in this folder."""
     if folder.exists() and any(folder.iterdir()) and not resume:
-        raise ValueError(f"{folder} exists already: continue with --resume, or choose another --out")
+        raise ValueError(f"{folder} already exists: continue with --resume, or choose another --out")
     path = folder / FOLDER / PLAN
     if not path.is_file():
         if (folder / "recipe.toml").is_file():
-            raise ValueError(f"{folder} is a run without a teacher: continue with heed train, or choose another --out")
+            raise ValueError(f"{folder} is not a distillation run: continue with heed train, or choose another --out")
         return
     before = read(path, [], saved=True)
     for section, names in FIXED.items():
@@ -146,7 +153,7 @@ def make(
     written = Blocks(own / BLOCKS, BLOCK, warn)
     damaged = written.damaged(own)
     if damaged and (own / STUDENT).is_file():
-        warn(f"{own / damaged[0]} is damaged: what is damaged is written again.")
+        warn(f"{own / damaged[0]} is damaged: rewriting the damaged part.")
     if damaged or not (own / STUDENT).is_file():
         teacher = load(plan.distill.teacher, plan.recipe.training.device, verb="translate")
         if len(teacher.directions) > 1:
@@ -212,8 +219,8 @@ def _check_vocabulary(plan: Plan, teacher: Translator) -> None:
     ):
         kind = type(teacher.source).__name__.removesuffix("Vocabulary")
         raise ValueError(
-            f"{plan.distill.teacher[0]} has a vocabulary of {kind}, which a new model of heed's cannot have: "
-            "set distill.vocabulary to own"
+            f"{plan.distill.teacher[0]} has a vocabulary of {kind}, which a new Heed model cannot use: set "
+            "distill.vocabulary to own"
         )
 
 

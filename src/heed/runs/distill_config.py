@@ -28,10 +28,12 @@ class DistillConfig:
             if value is not None and value < 1:
                 raise ValueError(f"distill.{name} is {value}; it must be at least 1")
         if self.beam and self.nbest > self.beam:
-            raise ValueError(f"distill.nbest is {self.nbest}, but distill.beam is {self.beam}: a beam gives no more")
+            raise ValueError(
+                f"distill.nbest is {self.nbest}, but distill.beam is {self.beam}: a beam cannot return more"
+            )
         if not 0 <= self.soft <= 1:
             raise ValueError(f"distill.soft is {self.soft}; it must be from 0 to 1")
         if self.soft and self.vocabulary == "own":
             raise ValueError(f"distill.soft is {self.soft}, which needs the teacher's vocabulary")
         if self.take > self.nbest:
-            raise ValueError(f"distill.take is {self.take}, but distill.nbest is {self.nbest}: no more can be taken")
+            raise ValueError(f"distill.take is {self.take}, but distill.nbest is {self.nbest}: it cannot exceed that")

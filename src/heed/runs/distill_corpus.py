@@ -35,7 +35,7 @@ class TaughtText:
     def describe(self) -> str:
         r = self.report
         aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
-        return f"{r.kept:,} texts to translate, of {r.read:,}{aside}; left out: {r.describe()}."
+        return f"{r.kept:,} texts to translate, of {r.read:,}{aside}; filtered out: {r.describe()}."
 
 
 def has_references(corpus: CorpusConfig) -> bool:
@@ -61,7 +61,7 @@ def read(data: DataConfig, filters: FiltersConfig, vocabularies: Pair) -> Taught
     reasons = cleaning.reasons(files.train, vocabularies, lambda what, done: None)
     if not (reasons == 0).any():
         raise ValueError(
-            f"data: of {len(reasons):,} pairs none is left to translate: name other files to validate on, or more text"
+            f"data: of {len(reasons):,} pairs none is left to translate: use other validation files, or more text"
         )
     held, numbers = [], np.zeros(len(reasons), dtype=np.int32)
     for row, line in enumerate(files.train()):

@@ -32,9 +32,7 @@ class Blocks:
             stated = self.hashes.get(path.name, []) if self.known else own
             right = next((n for n, pair in enumerate(zip(own, stated, strict=False)) if pair[0] != pair[1]), None)
             if right is not None:
-                self.warn(
-                    f"{path} is damaged from line {right * self.size + 1:,} on: it is translated again from there."
-                )
+                self.warn(f"{path} is damaged from line {right * self.size + 1:,} on: translating again from there.")
             whole = min(len(own), len(stated)) if right is None else right
             done = min(done, whole * self.size)
         return done
@@ -80,9 +78,7 @@ def read_hashes(path: Path) -> Hashes:
         found = parse_json(path.read_text("utf-8"))
         return {str(name): [str(one) for one in own] for name, own in found.items()}
     except (ValueError, TypeError, AttributeError):
-        raise ValueError(
-            f"{path} is damaged: put it back, or remove it if the files beside it are as they were written"
-        ) from None
+        raise ValueError(f"{path} is damaged: restore it, or remove it if the files next to it are unchanged") from None
 
 
 def block_hashes(path: Path, lines: int, size: int) -> list[str]:
@@ -100,8 +96,8 @@ def check_count(paths: Sequence[Path], total: int) -> None:
     for path in paths:
         if (count := count_lines(path)) > total:
             raise ValueError(
-                f"{path} has {count:,} lines, but there are {total:,} to translate: the text has changed since; put it "
-                "back, or start again with another --out"
+                f"{path} has {count:,} lines, but there are {total:,} to translate: the text has changed since; "
+                "restore it, or start over with another --out"
             )
 
 
@@ -119,8 +115,8 @@ def check_same(lines: Iterator[Line], path: Path, done: int) -> None:
         for number, (raw, line) in enumerate(zip(file, islice(lines, done), strict=True), 1):
             if raw != f"{line.source}\n".encode():
                 raise ValueError(
-                    f"{path}, line {number} is not {line.location}: the text has changed since it was translated; put it back, "
-                    "or start again with another --out"
+                    f"{path}, line {number} is not {line.location}: the text has changed since it was translated; "
+                    "restore it, or start over with another --out"
                 )
 
 

@@ -16,7 +16,7 @@ from heed.training.config import TrainingConfig
 from heed.training.duration import in_words, seconds_of
 from heed.training.schedule import Schedule
 
-WHY = {"patience": "Validation no longer improves", "time": "The time is nearly over"}
+WHY = {"patience": "Validation no longer improves", "time": "The time budget is nearly used up"}
 WARM = 5  # steps that are not timed: kernels are compiled and caches filled in them
 MEASURED = 3.0  # seconds of steps before it is said how long the run will take
 

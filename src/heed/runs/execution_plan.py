@@ -43,7 +43,7 @@ class ExecutionPlan(NamedTuple):
     def notes(self, device: torch.device) -> list[str]:
         """What the user should know about it."""
         if self.missing and not self.captured:
-            return [f"This run uses the plain training step, which is slower: {self.missing}."]
+            return [f"This run uses the standard training step, which is slower: {self.missing}."]
         if self.precision != "bfloat16" or device.type != "cpu" or _cpu_multiplies_bfloat16():
             return []
         warnings.filterwarnings("ignore", "mkldnn_matmul failed")  # the same warning in a hundred lines
@@ -94,7 +94,7 @@ def plan_execution(
     longest = min(one.config.max_length for one in models)
     if t.packed and not packable:
         raise ValueError(
-            "training.packed is true, but this task or this model cannot be trained on packed sentences: remove the setting"
+            "training.packed is true, but this task or model does not support packed training: remove the setting"
         )
     accelerated = (
         (packable or getattr(objective, "windows", False))
@@ -144,7 +144,7 @@ def _missing(model: nn.Module, most: int) -> str:
         return "the accelerated step does not drop whole words (model.word_dropout)"
     drops = any(part.dropout for part in model.modules() if isinstance(part, Attention))
     if drops and most > SHORT:  # torch's kernel would need padding to the longest text there
-        return f"with attention dropout the accelerated step takes texts of up to {SHORT} tokens, but there are some of {most}"
+        return f"with attention dropout the accelerated step takes texts of up to {SHORT} tokens, but some have {most}"
     return ""
 
 

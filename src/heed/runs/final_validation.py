@@ -73,4 +73,6 @@ def read(folder: Path) -> FinalValidation | None:
         _check(found)
         return found
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{path} is damaged: remove it, and heed report translates the validation set again") from None
+        raise ValueError(
+            f"{path} is damaged: remove it, and heed report will translate the validation set again"
+        ) from None

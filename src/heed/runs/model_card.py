@@ -23,7 +23,7 @@ def write(recipe: Recipe, facts: dict[str, Any], prepared: Prepared, size: int) 
     unit = "sentences" if task.searches else task.unit
     return f"""# {title(recipe, facts)}
 
-Made by heed {facts["heed"]}. Use it with `{task.usage("FOLDER", facts)}`.
+Made with heed {facts["heed"]}. Use it with `{task.usage("FOLDER", facts)}`.
 
 | | |
 |---|---|
@@ -35,7 +35,7 @@ Made by heed {facts["heed"]}. Use it with `{task.usage("FOLDER", facts)}`.
 |---|---|---|
 {chr(10).join(scores)}
 
-The settings of the run are in `recipe.toml` of its folder.
+The run's settings are in `recipe.toml` in its folder.
 """
 
 

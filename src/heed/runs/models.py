@@ -66,7 +66,7 @@ def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> Non
         return  # the limit is above, but no text is
     if recipe.filters.max_length > most:
         raise ValueError(
-            f"filters.max_length is {recipe.filters.max_length}, but the model has positions for {most}: set it no higher"
+            f"filters.max_length is {recipe.filters.max_length}, but the model has only {most} positions: lower it"
         )
 
 

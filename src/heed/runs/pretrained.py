@@ -33,8 +33,8 @@ def check_folder(name: str, recipes: Path) -> None:
     command = re.compile(rf"#\s*(heed train .*--out {re.escape(name)})(\s|$)")
     lines = (line for path in sorted(recipes.glob("*.toml")) for line in path.read_text("utf-8").splitlines())
     made = next((found[1] for line in lines if (found := command.match(line))), None)
-    hint = f"make it first with: {made}" if made else "name an existing run or model"
-    raise ValueError(f"model.folder is {name}, and there is no such folder: {hint}, or start from another with --from")
+    hint = f"make it first with: {made}" if made else "give an existing run or model"
+    raise ValueError(f"model.folder is {name}, which does not exist: {hint}, or start from another with --from")
 
 
 def check_fit(recipe: Recipe, base: Package) -> None:
@@ -42,15 +42,15 @@ def check_fit(recipe: Recipe, base: Package) -> None:
     task, labels = recipe.task, getattr(base.model.config, "labels", 0)
     if recipe.model.prompt and not hasattr(base.model.config, "prompt_length"):
         raise ValueError(
-            f"model.prompt is {recipe.model.prompt}, but {recipe.model.folder} cannot begin with a prompt: set it to 0"
+            f"model.prompt is {recipe.model.prompt}, but {recipe.model.folder} does not support prompts: set it to 0"
         )
     if isinstance(base.model, task.needs) and (not labels or task.name == base.task):
         return
     able = [name for name in MODELS if fits(task, name)]
     if base.task not in TASKS:
         raise ValueError(
-            f"{recipe.model.folder} was made for {base.task}, which heed does not train: it cannot learn {task.name}; "
-            f"start from another model ({', '.join(able)})"
+            f"{recipe.model.folder} is for {base.task}, which heed cannot train: it cannot learn {task.name}; start "
+            f"from another model ({', '.join(able)})"
         )
     raise ValueError(
         f"{recipe.model.folder} is {TASKS[base.task].products[0].noun}: it cannot learn {task.name}; "

@@ -34,15 +34,16 @@ class ModelChoice:
 
     def __post_init__(self):
         if self.fresh and not self.folder:
-            raise ValueError("model.fresh goes with model.folder: it draws the weights of that model anew")
+            raise ValueError("model.fresh needs model.folder: it reinitializes that model's weights")
         if self.prompt < 0 or (self.prompt and (self.fresh or not self.folder)):
             raise ValueError(
-                f"model.prompt is {self.prompt}; it goes with model.folder (--from), whose weights it keeps, and is at least 1"
+                f"model.prompt is {self.prompt}; it needs model.folder (--from), whose weights it keeps frozen, and "
+                "must be at least 1"
             )
         for name in ("name", "preset"):
             if self.folder and getattr(self, name) != getattr(ModelChoice, name):
                 raise ValueError(
-                    f"model.{name} is {getattr(self, name)!r}, but the model is that of {self.folder}: leave it out"
+                    f"model.{name} is {getattr(self, name)!r}, but the model comes from {self.folder}: leave it out"
                 )
 
     @property
@@ -186,7 +187,7 @@ def model_settings(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     known = [field.name for field in fields(kind) if field.name not in decided]
     for setting in values:
         if setting in decided:
-            raise ValueError(f"model.{setting}: the data decide it; leave it out")
+            raise ValueError(f"model.{setting}: it is determined by the data; leave it out")
         if setting not in known:
             raise ValueError(f"model.{setting}: {name} has no such setting; {config.suggestion(setting, known)}")
     return config.typed(kind, values, "model.")

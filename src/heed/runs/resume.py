@@ -31,7 +31,7 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str]
     """Check that a run may start or be resumed in this folder."""
     path = folder / "recipe.toml"
     if folder.exists() and {path.name for path in folder.iterdir()} - {LOCK, WEIGHTS} and not resume:
-        raise ValueError(f"{folder} exists already: continue with --resume, or choose another --out")
+        raise ValueError(f"{folder} already exists: continue with --resume, or choose another --out")
     if not resume or not path.is_file():
         return
     before = read(path, [], saved=True)
@@ -62,7 +62,7 @@ def check_state(state: Mapping[str, Any]) -> None:
     epoch, index = state["place"]
     whole = all(type(number) is int and number >= 0 for number in (epoch, index))
     if not (whole and isinstance(state["key"], str) and all(isinstance(number, int | float) for number in numbers)):
-        raise ValueError("it is not what a run writes")
+        raise ValueError("it was not written by a run")
 
 
 def checkpoint_to_resume(
@@ -79,10 +79,10 @@ def checkpoint_to_resume(
     before = checkpoints.read_newest(files.checkpoints, warn, check_state, history.cooldown_from)
     if before is None:
         raise ValueError(
-            f"{files.checkpoints}: no checkpoint from before the learning rate fell is intact, so the run cannot be extended; put "
-            f"step-{history.cooldown_from:06d} back, or start a new run from its model with --from"
+            f"{files.checkpoints}: no checkpoint from before the learning rate decay is intact, so the run cannot be "
+            f"extended; restore step-{history.cooldown_from:06d}, or start a new run from its model with --from"
         )
-    say("The run is extended: it goes on from before its learning rate fell.")
+    say("Extending the run: it continues from before the learning rate decay.")
     return dataclasses.replace(before, state={**before.state, "record": reopened(before.state["record"])})
 
 
@@ -92,7 +92,7 @@ def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPos
     if before == order or not position.index:
         return position, []
     now, then = (f"{kind}, of {tokens:,} tokens, seed {seed}" for kind, tokens, seed in (order, before))
-    note = f"Batches are now {now} (before: {then}), so epoch {position.epoch + 1} starts again: nothing is skipped."
+    note = f"Batches are now {now} (before: {then}), so epoch {position.epoch + 1} starts over; no data is skipped."
     return DataPosition(position.epoch, 0), [note]
 
 
@@ -107,7 +107,7 @@ def begin(folder: Path) -> None:
 def alone_in(folder: Path) -> Iterator[None]:
     """Lock the folder, so that no other process trains into it; the system releases the lock if the process is killed."""
     with exclusive(
-        folder / LOCK, f"{folder} is being trained by another process: wait for it, end it, or choose another --out"
+        folder / LOCK, f"{folder} is being trained by another process: wait for it, stop it, or choose another --out"
     ):
         yield
 

@@ -173,7 +173,7 @@ class Run:
         before = self.history.ends_at
         self.history = self.workers.broadcast(lambda: self.ending.update(progress.step, self.history))
         if before is None and (last := self.history.ends_at) is not None and self.history.ended_by in WHY:
-            self.report.say(f"{WHY[self.history.ended_by]}: the learning rate falls to zero until step {last:,}.")
+            self.report.say(f"{WHY[self.history.ended_by]}: the learning rate decays to zero until step {last:,}.")
 
     def _save(self, progress: loop.Progress) -> bool:
         """Write a checkpoint if one is due; returns whether the run is over."""
@@ -208,7 +208,7 @@ class Run:
             with self.stopping.given_up_if_asked():
                 found = self._validate(model)
         except GivenUp:
-            self.report.say(f"The validation of step {progress.step:,} is given up: a resumed run does it first.")
+            self.report.say(f"The validation at step {progress.step:,} was interrupted: a resumed run does it first.")
             return None
         words = {"perplexity": perplexity(found.scores["loss"])} if self.task.perplexity else {}
         facts = {"step": progress.step, "epoch": progress.position.epoch, **words, **found.scores}
@@ -248,8 +248,9 @@ class Run:
         step, state = found
         if state["key"] not in (self.prepared.key, *self.prepared.earlier_keys):
             raise ValueError(
-                f"{self.folder} was trained on other data: the files, the filters or the subwords have changed since, or another "
-                "version of heed prepares them otherwise; put them back, or start a new run with another --out"
+                f"{self.folder} was trained on other data: the files, the filters or the subwords have changed since, "
+                "or this version of heed prepares them differently; restore them, or start a new run with another "
+                "--out"
             )
         parts = (kept.model, kept.training) if kept else ({}, {})
         messages += self.state.restore(*map(self.workers.broadcast_tensors, parts), self.files.checkpoints)
@@ -284,7 +285,7 @@ class Run:
         score, step = h.best[0]
         best = self.task.describe_score(score, self.recipe.training.metric)
         self.report.say(f"Best checkpoint: step {step:,} ({best}).")
-        self.report.say(f"The model has the weights of {made_of}: validation {self.task.describe(found.scores)}.")
+        self.report.say(f"Final model: {made_of}; validation {self.task.describe(found.scores)}.")
         if chosen:
             self.report.say(chosen)
         return True
@@ -293,7 +294,7 @@ class Run:
         """The mean of the checkpoints that the recipe asks for, or nothing for the last weights; and what they are."""
         kept = self.files.kept(self.history)
         if len(kept) < len(self.files.needed(self.history)):
-            self.report.say("Some checkpoints for the mean are missing: training.final or average has changed.")
+            self.report.say("Some checkpoints for averaging are missing: training.final or average has changed.")
         steps = ", ".join(f"{step:,}" for step in kept)
         last = "moving average at step" if self.recipe.training.final == "ema" else "step"
         made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"

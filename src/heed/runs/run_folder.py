@@ -140,6 +140,6 @@ class RunFolder:
             return average.mean(list(kept), checkpoints.read_weights)
         except ValueError as error:
             raise ValueError(
-                f"{error}: the final model is not made of it; put it back, or take the last weights with --resume --set "
-                "training.final=last"
+                f"{error}: the final model cannot be made from it; restore it, or use the last weights with --resume "
+                "--set training.final=last"
             ) from error

@@ -11,11 +11,11 @@ HEAD = re.compile(r"# of run ([0-9a-f]{16}), sha256 ([0-9a-f]{64}): .*\n")
 
 def write(path: Path, text: str, run: str) -> None:
     """Write a recipe under a line with its hash."""
-    write_text(path, f"# of run {run}, sha256 {_digest(run, text)}: settings are changed with --set\n{text}")
+    write_text(path, f"# of run {run}, sha256 {_digest(run, text)}: change settings with --set\n{text}")
 
 
 def check(path: Path) -> str | None:
-    """The identifier of the run that a file is of; ValueError if it is not what was written. None: an earlier version's."""
+    """The identifier of the run that a file is of; ValueError if it has changed since it was written. None: an earlier version's."""
     if not path.is_file():
         return None
     text = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
@@ -24,8 +24,8 @@ def check(path: Path) -> str | None:
         return None
     if head[2] != _digest(head[1], text[head.end() :]):
         raise ValueError(
-            f"{path} is damaged, or was changed by hand: its hash is not the one in its first line; put it back, or remove that line "
-            "if you have changed the file yourself"
+            f"{path} is damaged or was edited: its hash does not match its first line; restore it, or remove that line "
+            "if you changed the file yourself"
         )
     return head[1]
 
@@ -35,7 +35,8 @@ def check_run(path: Path, run: str | None) -> None:
     own = check(path)
     if own and run and own != run:
         raise ValueError(
-            f"{path} is of another run than the files beside it: put the right one back, or start a new run with another --out"
+            f"{path} belongs to another run than the files next to it: restore the right one, or start a new run with "
+            "another --out"
         )
 
 

@@ -53,7 +53,7 @@ def sizes(config: Any) -> str:
     """Layers, dimensions and heads of a model, as far as its config has them."""
     known = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     layers = [known[name] for name in ("encoder_layers", "decoder_layers") if known.get(name)] or [known.get("layers")]
-    parts = [f"{'+'.join(map(str, layers))} layers"] if layers != [None] else []
+    parts = [f"{'+'.join(map(str, layers))} {'layer' if layers == [1] else 'layers'}"] if layers != [None] else []
     return ", ".join(parts + [words.format(f"{known[name]:,}") for name, words in SIZES.items() if known.get(name)])
 
 
@@ -92,7 +92,9 @@ def _vocabulary(names: list[str], own: Any, alone: bool) -> str:
     if isinstance(own, Items | Labels):
         return f"{len(own):,} {names[0]}"
     shared = ", shared by source and target" if len(names) > 1 else ""
-    return f"{len(own):,} subwords{shared}" if alone or names == ["text"] else f"{' and '.join(names)} {len(own):,}"
+    return (
+        f"{len(own):,} tokens{shared}" if alone or names == ["text"] else f"{' and '.join(names)} {len(own):,} tokens"
+    )
 
 
 def device_row(plan: ExecutionPlan, workers: SingleProcess) -> str:

@@ -32,16 +32,16 @@ def check(model: nn.Module, vocabularies: Pair, name: str, longest: int) -> None
     """Refuse a teacher that cannot predict targets of up to `longest` subwords."""
     room = model.config.vocab_size
     if not isinstance(model, EncodesAndDecodes) or getattr(model.config, "labels", 0):
-        raise ValueError(f"task.teacher is {name}, which does not translate: name a translator")
+        raise ValueError(f"task.teacher is {name}, which is not a translation model: choose one")
     if room != len(vocabularies[-1]):
         raise ValueError(
-            f"task.teacher is {name}, which has room for {room} subwords, but there are {len(vocabularies[-1])}: "
-            "a teacher must have no unused rows"
+            f"task.teacher is {name}, which has {room} embeddings, but there are {len(vocabularies[-1])} subwords: a "
+            "teacher must have no unused rows"
         )
     positions = model.config.max_length - max(len(part.special.before) for part in vocabularies)
     if longest > positions:
         raise ValueError(
-            f"filters.max_length is {longest}, but the teacher {name} has positions for {positions}: set it no higher"
+            f"filters.max_length is {longest}, but the teacher {name} has only {positions} positions: lower it"
         )
 
 
@@ -53,7 +53,7 @@ def check_weights(models: Sequence[nn.Module], path: Path, begun: bool) -> None:
     found = "".join(f"{hash_weights(model)}\n" for model in models)
     if begun and path.is_file() and path.read_text("utf-8") != found:
         raise ValueError(
-            f"the teacher's weights are others than when this was begun ({path}): put them back, or start anew with "
+            f"the teacher's weights have changed since this was started ({path}): restore them, or start over with "
             "another --out"
         )
     write_text(path, found)
@@ -64,7 +64,8 @@ def check_vocab_size(teacher: nn.Module, name: str, student: nn.Module) -> None:
     own, room = student.config.vocab_size, teacher.config.vocab_size
     if own != room:
         raise ValueError(
-            f"task.teacher is {name}, which has room for {room} subwords, and the model for {own}: start from one with as many"
+            f"task.teacher is {name}, which has {room} subword embeddings, and the model {own}: start from a model "
+            "with as many"
         )
 
 
@@ -72,7 +73,7 @@ def teacher_model(teacher: Package, name: str, vocabularies: Pair) -> nn.Module:
     """The teacher's model, frozen, for a student with these vocabularies."""
     if [part.key() for part in teacher.vocabularies] != [part.key() for part in vocabularies]:
         raise ValueError(
-            f"task.teacher is {name}, which has other subwords than this run: take its own "
+            f"task.teacher is {name}, which has different subwords from this run: use the teacher's "
             "(subwords.source_model and target_model), as heed distill does"
         )
     return teacher.model.eval().requires_grad_(False)

@@ -40,7 +40,7 @@ def run(
         again = workers.broadcast(lambda: resume or restarted(folder))
         if recipe.training.adds_time and not again:
             raise ValueError(
-                f"training.time is {recipe.training.time!r}, which adds to a run that is resumed: leave out the +, or add --resume"
+                f"training.time is {recipe.training.time!r}, which extends a resumed run: remove the +, or add --resume"
             )
         recipe = workers.broadcast(lambda: complete(recipe, folder, again, device, tell, say))
         base = workers.first_before_others(lambda: open_base(recipe, folder, again))
@@ -56,7 +56,7 @@ def run(
         with workers.errors_from_first():
             at_work = Run(recipe, folder, prepared, report, base, workers, teachers, began)
         if again and not at_work.step:
-            at_work.report.say("There is no checkpoint to continue from: the run starts at step 1.")
+            at_work.report.say("No checkpoint to continue from: starting at step 1.")
         workers.broadcast(lambda: at_work.files.write_recipe(at_work.recipe))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:

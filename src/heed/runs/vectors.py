@@ -38,7 +38,7 @@ class Coverage(NamedTuple):
     def summary(self) -> str:
         share = 100 * self.running / max(1, self.of_running)
         how = f"{self.words:,} of {self.of:,} words ({share:.1f} % of the running words) have vectors"
-        drawn = "; the others are drawn around the mean of these" if self.words < self.of else ""
+        drawn = "; the others are initialized around the mean of these" if self.words < self.of else ""
         return f"vectors.{self.side}: {how} in {self.file}{drawn}."
 
 
@@ -89,10 +89,11 @@ def _table(model: nn.Module, side: str, frozen: bool) -> nn.Embedding:
     own = getattr(model, "source_tokens", None) if side == "source" else None
     table = model.tokens if own is None else own
     if not isinstance(table, nn.Embedding):
-        raise ValueError(f"vectors.{side} is given, but the model has no single matrix of word vectors: leave it out")
+        raise ValueError(f"vectors.{side} is set, but the model has no single embedding matrix: leave it out")
     if frozen and model.output_weights()[0] is table.weight:
         raise ValueError(
-            f"vectors.frozen is true, but the matrix of vectors.{side} is also the output layer, which has to learn: set "
+            f"vectors.frozen is true, but the matrix of vectors.{side} is also the output layer, which must be "
+            "trained: set "
             f"model.tied to 'none', or vectors.frozen to false"
         )
     return table
@@ -106,8 +107,8 @@ def _find(
         dim, own = detect_layout(Path(name)).dim, tables[side].embedding_dim
         if dim != own:
             raise ValueError(
-                f"vectors.{side}: {name} has {dim} numbers a word, but the model's embeddings have {own}: "
-                f"set model.dim to {dim}, or take another file"
+                f"vectors.{side}: {name} has {dim} numbers per word, but the model's embeddings have {own}: set "
+                f"model.dim to {dim}, or use another file"
             )
         vocabulary = list(prepared.processors.values())[side == "target"]
         found[side] = look_up(side, name, vocabulary, _counts(prepared, side, len(vocabulary)), config.lowercase)
@@ -120,7 +121,7 @@ def look_up(
     """The vectors that a file has for the words of a vocabulary. `counts` is how often each word occurs."""
     if not isinstance(vocabulary, Words):
         raise ValueError(
-            f"vectors.{side} is {name}, but the vocabulary is of pieces of words, which have no word vectors: set "
+            f"vectors.{side} is {name}, but the vocabulary has subwords, which have no word vectors: set "
             'subwords.kind to "words"'
         )
     special = vocabulary.special
@@ -135,8 +136,8 @@ def look_up(
     if not ids:
         how = "" if lowercase else ", or try vectors.lowercase = true"
         raise ValueError(
-            f"vectors.{side}: not one of the {len(used):,} words of the vocabulary ({', '.join(words[:3])}, …) is in {name}: "
-            f"is it of another language, or split into words differently? Use another file{how}"
+            f"vectors.{side}: none of the {len(used):,} words of the vocabulary ({', '.join(words[:3])}, …) is in "
+            f"{name}: is it for another language, or tokenized differently? Use another file{how}"
         )
     running, of_running = int(counts[ids].sum()), int(counts[used].sum() + counts[special.unknown])
     coverage = Coverage(side, name, len(ids), len(used), running, of_running, vectors.notes)
@@ -176,7 +177,7 @@ def fill(table: nn.Embedding, sides: Sequence[KnownRows], scale: float | None) -
 def embeddings(package: Package, side: str | None) -> Vectors:
     """The vectors of a model: of its words, or of its pieces, which begin with "▁" where they begin a word."""
     if side is None and getattr(package.model, "source_tokens", None) is not None:
-        raise ValueError("this model has vectors of source words and others of target words: choose with --side")
+        raise ValueError("this model has separate source and target embeddings: choose with --side")
     source = side != "target" or "labels" in package.processors
     vocabulary: Any = package.vocabularies[0 if source else 1]
     own = getattr(package.model, "source_tokens", None) if source else None

@@ -42,7 +42,7 @@ class Classification(TextUnderstanding):
         names = sorted({Labels([]).clean(line.target) for line in files.train()} - {""})
         if len(names) < 2:
             raise ValueError(
-                f"data.target has {', '.join(names) or 'no labels'} and nothing else: a classifier needs two labels at least"
+                f"data.target has only {', '.join(names) or 'no labels'}: a classifier needs at least two labels"
             )
         return Labels(names)
 

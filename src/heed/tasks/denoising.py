@@ -66,8 +66,8 @@ class Denoising(Restoration):
         super().check_base(recipe, base)
         if base.vocabularies[0].special.mask is None and (self.settings.infill or self.settings.mask):
             raise ValueError(
-                f"{recipe.model.folder} has a vocabulary without a mask, which {self.name} needs: start from a BART or a "
-                "Pegasus"
+                f"{recipe.model.folder} has a vocabulary without a mask token, which {self.name} needs: start from a "
+                "BART or a Pegasus"
             )
 
     def noise(self, prepared: Prepared) -> Noise:

@@ -18,8 +18,8 @@ def in_direction(pair: Pair, data: DataConfig, base: Mapping[str, Any], one_side
         return pair
     if len(data.directions) > 1:
         raise ValueError(
-            "data.corpora has several directions, and a multilingual model is trained in one at a time: name the corpora of "
-            "one direction"
+            "data.corpora has several directions, and a multilingual model is fine-tuned in one at a time: give the "
+            "corpora of one direction"
         )
     source, target = data.languages(base.get("languages") or {}).values()
     if one_sided:

@@ -66,14 +66,16 @@ class Embedding(TextTask):
     def check(self, recipe: Any) -> None:
         super().check(recipe)
         if recipe.training.metric == "spearman" and not self.settings.scored:
-            raise ValueError("training.metric is 'spearman', but there is nothing to compare with: name task.scored")
+            raise ValueError("training.metric is 'spearman', but there are no scored pairs: set task.scored")
         for path in self.settings.scored:
             check_file(Path(path), "task.scored: ")
 
     def _check_columns(self, recipe: Any) -> None:
         counts = {_columns(own) for own in recipe.data.parts} if not recipe.data.phrasebook else {2}
         if len(counts) > 1:
-            raise ValueError(f"data.corpora: tables have {sorted(counts)} columns; all corpora need as many")
+            raise ValueError(
+                f"data.corpora: tables have {sorted(counts)} columns; all corpora must have the same number"
+            )
 
     # data
 
@@ -99,8 +101,8 @@ class Embedding(TextTask):
     ) -> Iterator[tuple[DataPosition, Any]]:
         if share[1] > 1:
             raise ValueError(
-                "embedding is trained by one process: the negatives of a pair are the other pairs of its batch, so that parts of "
-                "a batch are another loss"
+                "embedding training needs a single process: the negatives of a pair are the other pairs of its batch, "
+                "so splitting a batch would change the loss"
             )
         collate = CollatePairs(_columns(recipe.data.parts[0]) if not recipe.data.phrasebook else 2)
         return super().batches(recipe, prepared, plan._replace(collate=collate), share, position)

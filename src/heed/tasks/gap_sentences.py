@@ -86,10 +86,11 @@ class GapSentences(Restoration):
         single = sum(len(sentences(corpus.source[i], ends)) < 2 for i in some)
         if single == len(some):
             raise ValueError(
-                "task.name is 'gap-sentences', but no text has two sentences: an article should be one line of several"
+                "task.name is 'gap-sentences', but no text has two sentences: put each article on one line"
             )
         if single:
             notes.append(
-                f"About {100 * single / len(some):.0f} % of the texts are one sentence, which has no gap: the target is then the whole text."
+                f"About {100 * single / len(some):.0f} % of the texts are a single sentence: the target is then the "
+                "whole text."
             )
         return notes

@@ -133,11 +133,11 @@ class ImageClassification(Task):
             found += [f"To validate on: {line}" for line in prepared.valid.broken_summary()]
         counts = np.bincount(prepared.train.labels, minlength=len(prepared.train.classes))
         if few := [name for name, count in zip(prepared.train.classes, counts, strict=True) if not count]:
-            found.append(f"{len(few)} classes have no image to train on: {', '.join(few[:5])}.")
+            found.append(f"{len(few)} classes have no training images: {', '.join(few[:5])}.")
         return [
             *found,
-            f"{validation.size:,} images to validate on. A batch has {made.size:,} images, of {max_length} patches each; an epoch "
-            f"{made.count(0):,} batches.",
+            f"{validation.size:,} images to validate on. {made.size:,} images per batch, {max_length} patches each; "
+            f"{made.count(0):,} batches per epoch.",
         ]
 
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:

@@ -53,9 +53,7 @@ class ImageGeneration(Task):
 
     def check(self, recipe: Any) -> None:
         if recipe.model.folder:
-            raise ValueError(
-                "model.folder names a model to start from (--from), which image generation does not do: leave it out"
-            )
+            raise ValueError("model.folder (--from) is not supported for image generation: leave it out")
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         data, s = recipe.data, self.settings
@@ -106,8 +104,8 @@ class ImageGeneration(Task):
         made = self._batches(recipe, prepared, max_length)
         return [
             *prepared.train.broken_summary(),
-            f"{validation.size:,} images to validate on. A batch has {made.size:,} images, of {max_length:,} positions each; an "
-            f"epoch {made.count(0):,} batches.",
+            f"{validation.size:,} images to validate on. {made.size:,} images per batch, {max_length:,} positions "
+            f"each; {made.count(0):,} batches per epoch.",
         ]
 
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:

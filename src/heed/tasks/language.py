@@ -77,22 +77,22 @@ class LanguageModelling(StreamTask):
         for one in () if self.independent else data.corpora:
             if one.weight != 1:
                 raise ValueError(
-                    f"data.corpora: {one.label} has the weight {one.weight:g}, but a language model reads its text once: leave it "
-                    "out, or set task.reading to 'documents'"
+                    f"data.corpora: {one.label} has the weight {one.weight:g}, but a language model reads its text "
+                    "once: leave it out, or set task.reading to 'documents'"
                 )
             if one.code:
                 raise ValueError(
-                    f"data.corpora: {one.label} has the code {one.code}, with which each document begins, but task.reading is "
-                    "'stream': set it to 'documents' or 'random'"
+                    f"data.corpora: {one.label} has the code {one.code}, which starts each document, but task.reading "
+                    "is 'stream': set it to 'documents' or 'random'"
                 )
         codes = [one.code for one in data.corpora if one.code]
         if codes and (data.valid_source or data.valid_tsv):
-            raise ValueError("data.valid_source does not say which code it has: name it in [[data.corpora]]")
+            raise ValueError("data.valid_source has no control code: set it in [[data.corpora]]")
         kind = vocabulary_kind(self, recipe) or recipe.subwords.kind
         if codes and not recipe.model.folder and kind in ("words", "gpt", "gpt2"):
             raise ValueError(
-                f"data.corpora: the code {codes[0]} needs a vocabulary that can have codes (that of ctrl, SentencePiece, characters "
-                f"or bytes), and this is of {kind}"
+                f"data.corpora: the code {codes[0]} needs a vocabulary that supports codes (ctrl, SentencePiece, "
+                f"characters or bytes), and this one is {kind}"
             )
 
     def sizes(self, pair: Pair, base: Package | None) -> dict[str, Any]:
@@ -154,16 +154,16 @@ class LanguageModelling(StreamTask):
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         window, stream = self.settings.window, prepared.train
         if window > max_length:
-            raise ValueError(f"task.window is {window}, but the model has positions for {max_length}: set it no higher")
+            raise ValueError(f"task.window is {window}, but the model has only {max_length} positions: lower it")
         notes = [*super().notes(recipe, prepared, validation, max_length), stream.summary()]
         if self.settings.reading == "documents":
             pieces = self._pieces(recipe, prepared)
             count = len(stream.documents)
-            cut = f"; {pieces.cut:,} of them are longer than the window of {window} and cut" if pieces.cut else ""
+            cut = f"; {pieces.cut:,} of them exceed the window of {window} and are split" if pieces.cut else ""
             notes.append(f"{count:,} documents ({self.settings.document}) in {len(pieces):,} windows{cut}.")
         if self.settings.reading == "random":
             notes.append(
-                f"Windows of {window} tokens are drawn at random: an epoch may draw a token twice, or not at all."
+                f"Windows of {window} tokens are sampled at random: in an epoch, a token may occur twice or not at all."
             )
         return notes
 

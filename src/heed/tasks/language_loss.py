@@ -19,7 +19,7 @@ def token_loss(
     expected = batch.expected.flatten()
     if isinstance(model, ComputesLosses):
         if smoothing:
-            raise ValueError("task.label_smoothing is for models with one softmax; this one has none: leave it out")
+            raise ValueError("task.label_smoothing is for models with a plain softmax: leave it out")
         total = model.token_losses(states.flatten(0, 1), expected).sum()
         return Loss(total, total.detach(), batch.count)
     total, nll = chunked_cross_entropy(states.flatten(0, 1), *model.output_weights(), expected, smoothing)

@@ -34,8 +34,8 @@ class LengthPenalty(NamedTuple):
         own, old = self.scores[self.alpha], self.scores[self.before]
         where = f"on {self.sentences:,} validation sentences with a beam"
         if self.alpha == self.before:
-            return f"The length penalty stays {self.alpha:g}: {where}, none of {min(self.scores):g} to {max(self.scores):g} is clearly better (BLEU {own:.2f})."
-        return f"The length penalty is {self.alpha:g}: {where}, BLEU {own:.2f}; {old:.2f} with {self.before:g}."
+            return f"Length penalty kept at {self.alpha:g}: {where}, none of {min(self.scores):g} to {max(self.scores):g} is clearly better (BLEU {own:.2f})."
+        return f"Length penalty set to {self.alpha:g}: {where}, BLEU {own:.2f}; {old:.2f} with {self.before:g}."
 
 
 def choose(

@@ -56,7 +56,7 @@ class MultipleChoice(TextUnderstanding):
     def _check_data(self, recipe: Any) -> None:
         super()._check_data(recipe)
         if any(one.source or one.target for one in recipe.data.parts) or recipe.data.valid_source:
-            raise ValueError("data.source is given, but multiple choice is learned from tables: name them as data.tsv")
+            raise ValueError("data.source is set, but multiple choice needs tables: set data.tsv")
 
     def labels_of(self, files: TextFiles, base: Package | None) -> Labels:
         """The numbers of the choices, as the files count them. Reading all of them checks that they are as many everywhere."""

@@ -51,7 +51,8 @@ class Pretraining(StreamTask):
         for one in recipe.data.corpora:
             if one.weight != 1:
                 raise ValueError(
-                    f"data.corpora: {one.label} has the weight {one.weight:g}, but {self.name} reads all text alike: leave it out"
+                    f"data.corpora: {one.label} has the weight {one.weight:g}, but {self.name} weights all text "
+                    "equally: leave it out"
                 )
         longest = recipe.model.setting("max_length")
         if longest is not None and self.settings.length > longest:
@@ -61,7 +62,8 @@ class Pretraining(StreamTask):
         super().check_base(recipe, base)
         if base.vocabularies[0].special.mask is None:
             raise ValueError(
-                f"{recipe.model.folder} has a vocabulary without a mask, which {self.name} needs: start from another model"
+                f"{recipe.model.folder} has a vocabulary without a mask token, which {self.name} needs: start from "
+                "another model"
             )
 
     # data
@@ -100,9 +102,7 @@ class Pretraining(StreamTask):
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         s, stream = self.settings, prepared.train
         if s.length > max_length:
-            raise ValueError(
-                f"task.length is {s.length}, but the model has positions for {max_length}: set it no higher"
-            )
+            raise ValueError(f"task.length is {s.length}, but the model has only {max_length} positions: lower it")
         made = self._batches(recipe, prepared)
         planned, _ = made.plan(0)
         segments, shape = made.source.segments, made.shape
@@ -114,13 +114,15 @@ class Pretraining(StreamTask):
         ]
         if segments.split:
             half = " half" if shape.paired else ""
-            notes.append(f"{segments.split:,} sentences are longer than{half} a row and split; a sentence is a line.")
+            notes.append(
+                f"{segments.split:,} sentences are longer than{half} a row and are split (each line is a sentence)."
+            )
         if segments.too_short:
-            notes.append(f"{segments.too_short:,} documents of one token are left out: they make no pair.")
+            notes.append(f"{segments.too_short:,} single-token documents are skipped: they cannot form a pair.")
         if isinstance(made.source, SegmentPairs):
             cut, total = made.source.tokens_cut(planned)
             notes.append(
-                f"Pairs are cut to {shape.room} tokens: {100 * cut / max(1, total):.1f} % of an epoch are cut off."
+                f"Pairs are truncated to {shape.room} tokens: {100 * cut / max(1, total):.1f} % of an epoch is lost."
             )
         return notes
 

@@ -63,9 +63,9 @@ class QuestionAnswering(TokenTask):
         Metric("loss", "loss", False, lambda: "-log p of the beginning and of the end, on average", 3),
     )
     counted: ClassVar[Mapping[str, str]] = {
-        "misaligned": "with an answer that is not where the file says, left out (data.misaligned)",
-        "unread": "with an answer that the vocabulary turns into nothing, left out",
-        "cut": "cut to task.max_question subwords",
+        "misaligned": "skipped because the answer is not at the stated position (data.misaligned)",
+        "unread": "skipped because the answer cannot be encoded",
+        "cut": "truncated to task.max_question subwords",
         "split": "with a context in several windows",
         "unanswerable": "without an answer",
     }
@@ -86,9 +86,9 @@ class QuestionAnswering(TokenTask):
         wrong = [own for one in train if (own := one.misaligned)]
         if wrong and data.misaligned == "refuse":
             raise ValueError(
-                f"{wrong[0]}; mend it, or set data.misaligned to 'leave out' ({len(wrong):,} such questions)"
+                f"{wrong[0]}; fix it, or set data.misaligned to 'leave out' ({len(wrong):,} such questions)"
             )
-        note = f"Left out, for example: {wrong[0]}." if wrong else ""
+        note = f"Skipped, for example: {wrong[0]}." if wrong else ""
         train = [one for one in train if not one.misaligned]
         if not data.valid:
             train, valid = hold_out([list(own) for _, own in groupby(train, lambda one: one.context)], data.holdout)
@@ -156,7 +156,7 @@ class QuestionAnswering(TokenTask):
 def _checked(question: Question, path: str) -> Question:
     if not question.answered:
         raise ValueError(
-            f"{path}, question {question.id} has no answers: it is of a test set, which cannot be trained on"
+            f"{path}, question {question.id} has no answers: it comes from a test set, which cannot be trained on"
         )
     return question
 

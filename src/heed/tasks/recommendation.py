@@ -73,7 +73,7 @@ class RecommendationSettings:
             raise ValueError(f"task.temperature is {self.temperature}; it must be above 0")
         unknown = [name for name in self.augmentations if name not in ("crop", "mask", "reorder")]
         if unknown or not self.augmentations:
-            raise ValueError(f"task.augmentations is {self.augmentations}; it must be some of crop, mask and reorder")
+            raise ValueError(f"task.augmentations is {self.augmentations}; choose from crop, mask and reorder")
 
     @property
     def count(self) -> int:
@@ -99,17 +99,18 @@ class Recommendation(Task):
     def check(self, recipe: Any) -> None:
         if recipe.model.folder:
             raise ValueError(
-                "model.folder names a model to start from (--from), but a recommender learns the items of one log: leave it out"
+                "model.folder (--from) is not supported, since a recommender learns the items of one log: leave it out"
             )
         masks = getattr(recipe.model.system.model, "fills_masks", False)
         if self.settings.contrastive and masks:
             raise ValueError(
-                f"task.contrastive is {self.settings.contrastive:g}, but {recipe.model.name} learns from masked items: leave it out, or "
-                "set model.name to sasrec"
+                f"task.contrastive is {self.settings.contrastive:g}, but {recipe.model.name} is trained on masked "
+                "items: leave it out, or set model.name to sasrec"
             )
         if self.settings.contrastive and recipe.training.accumulate > 1:
             raise ValueError(
-                "training.accumulate is for losses that add up, and in task.contrastive histories of one batch are compared: set it to 1"
+                "training.accumulate does not work with task.contrastive, which compares histories within a batch: set "
+                "it to 1"
             )
 
     # data
@@ -125,8 +126,8 @@ class Recommendation(Task):
     ) -> Iterator[tuple[DataPosition, Any]]:
         if share[1] > 1 and self.settings.contrastive:
             raise ValueError(
-                "task.contrastive is trained by one process: histories of one batch are compared, so that parts of a batch are another "
-                "loss"
+                "task.contrastive needs a single process: it compares histories within a batch, so splitting a batch "
+                "would change the loss"
             )
         return self._batches(recipe, prepared, plan.longest, share).start(position)
 
@@ -187,25 +188,27 @@ class Recommendation(Task):
         log, made = prepared.train, self._batches(recipe, prepared, max_length)
         counts, held = (
             log.facts["counts"],
-            f"Held out: {log.split_summary()}; {validation.size:,} users are validated on.",
+            f"Held out: {log.split_summary()}; validation on {validation.size:,} users.",
         )
         found = [held]
         if alone := int((log.histories.train_end == 1).sum()):
             found.append(
-                f"{alone:,} users have one interaction to train on, after which nothing comes: they teach nothing."
+                f"{alone:,} users have only one training interaction, so there is nothing to predict: they are not "
+                "used."
             )
         short = counts.get("one interaction", 0) + counts.get("too short to hold out", 0)
         if short:
-            found.append(f"{short:,} users have fewer than three interactions: nothing of theirs is held out.")
+            found.append(f"{short:,} users have fewer than three interactions: none are held out.")
         if new := counts.get("new items valid_at"):
             found.append(
-                f"{new:,} of the items to be predicted are new after the split: nothing can find them, and they count as missed."
+                f"{new:,} of the items to predict first occur after the split: they cannot be predicted, and count as "
+                "missed."
             )
         most = max_length + (self._form(recipe, 0) is next_items)
         if longer := int((log.histories.train_end > most).sum()):
-            used = "are read in parts" if self.settings.long == "windows" else "only the last are read (task.long)"
+            used = "they are split" if self.settings.long == "windows" else "only the last ones are used (task.long)"
             found.append(f"{longer:,} users have more than {most} items: {used}.")
-        return [*found, f"{len(made):,} histories to train on, {len(made.plan(0)):,} batches an epoch."]
+        return [*found, f"{len(made):,} training histories, {len(made.plan(0)):,} batches per epoch."]
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         data = recipe.data

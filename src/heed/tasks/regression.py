@@ -41,7 +41,7 @@ class Regression(TextUnderstanding):
             try:
                 parse_number(line.target or "0")  # an empty one is filtered, and counted
             except ValueError as error:
-                raise ValueError(f"{line.location}: {error}, and regression learns numbers alone") from None
+                raise ValueError(f"{line.location}: {error}, and regression needs numbers") from None
         return Numbers()
 
     def head_sizes(self, labels: Numbers) -> dict[str, Any]:

@@ -79,15 +79,17 @@ class SpeechRecognition(Task):
     def check(self, recipe: Any) -> None:
         c = recipe.subwords
         if c.sampling:
-            raise ValueError(f"subwords.sampling is {c.sampling}, but speech is learned from one spelling: set it to 0")
+            raise ValueError(
+                f"subwords.sampling is {c.sampling}, which speech recognition does not support: set it to 0"
+            )
         if c.source_model:
-            raise ValueError("subwords.source_model is for texts that are read: set subwords.target_model")
+            raise ValueError("subwords.source_model is for source texts: set subwords.target_model")
 
     def check_base(self, recipe: Any, base: Package) -> None:
         given = [name for name in ("features", "rate", "mels", "cepstra", "frame", "shift", "normalize")
                  if f"data.{name}" in recipe.explicit]  # fmt: skip
         if given:
-            raise ValueError(f"data.{given[0]} is that of {recipe.model.folder}: leave it out")
+            raise ValueError(f"data.{given[0]} comes from {recipe.model.folder}: leave it out")
 
     # data
 
@@ -117,7 +119,7 @@ class SpeechRecognition(Task):
         ids = vocabulary.encode(list(map(vocabulary.clean, corpus.texts)))
         rows = [i for i, own in enumerate(ids) if own and corpus.lengths[i] >= FEWEST_FRAMES]
         if not rows:
-            raise ValueError(f"data: none of {len(corpus):,} recordings is long enough to be trained on")
+            raise ValueError(f"data: none of {len(corpus):,} recordings is long enough for training")
         return np.array(rows), [ids[i] for i in rows]
 
     def batches(
@@ -149,16 +151,16 @@ class SpeechRecognition(Task):
 
     def data_summary(self, prepared: Prepared) -> str:
         facts, speech = prepared.train.corpus.facts, prepared.train
-        aside = f"; {facts['left_out']:,} are too long and left out (data.max_seconds)" if facts["left_out"] else ""
+        aside = f"; {facts['left_out']:,} too long, skipped (data.max_seconds)" if facts["left_out"] else ""
         short = len(speech.corpus) - len(speech)
-        aside += f"; {short:,} are too short and left out" if short else ""
+        aside += f"; {short:,} too short, skipped" if short else ""
         speeds = len(speech.corpus) // max(1, facts["recordings"])
         more = f", each at {speeds} speeds" if speeds > 1 else ""
-        return f"{facts['recordings']:,} recordings to train on, {facts['seconds'] / 60:.1f} minutes{more}{aside}."
+        return f"{facts['recordings']:,} training recordings, {facts['seconds'] / 60:.1f} minutes{more}{aside}."
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         made = self._batches(recipe, prepared)
-        return [f"{validation.size:,} recordings are validated on; {len(made.plan(0)):,} batches an epoch."]
+        return [f"{validation.size:,} validation recordings; {len(made.plan(0)):,} batches per epoch."]
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         speech, seconds = prepared.train, prepared.processors["sound"].seconds
@@ -203,7 +205,7 @@ class SpeechValidation:
         usable = speech.corpus.lengths[speech.rows] >= FEWEST_FRAMES
         rows = np.flatnonzero(usable)
         if not len(rows):
-            raise ValueError("data: none of the validation recordings is long enough to be read")
+            raise ValueError("data: no validation recording is long enough")
         if chosen.valid_recordings and chosen.valid_recordings < len(rows):
             rows = np.sort(np.random.default_rng(0).permutation(rows)[: chosen.valid_recordings])
         self.corpus, self.rows, self.ids = speech.corpus, rows, [speech.ids[i] for i in rows]

@@ -31,7 +31,7 @@ class StreamTask(TextTask):
 
     def _check_length(self, recipe: Any) -> None:
         if recipe.filters not in (None, FiltersConfig()):
-            raise ValueError("filters are for pairs: a language model reads all of its text, unchanged")
+            raise ValueError("filters are for pairs: a language model reads all of its text unchanged")
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
         """One text, line after line. Without another to validate on, its last lines are set aside, or those of each corpus."""
@@ -69,7 +69,7 @@ def hold_out(files: TextFiles, each: bool, tell: Tell) -> tuple[Lines, list[Line
     counts = Counter(line.corpus * each for line in counted(files.train(), "counting", tell))
     if min(counts.values()) < 2:
         which = "a corpus" if len(counts) > 1 else "data.source"
-        raise ValueError(f"{which} has one line, of which none can be set aside: name a text as data.valid_source")
+        raise ValueError(f"{which} has a single line, so none can be set aside: set data.valid_source")
     total = counts.total()
     held = {i: min(max(1, files.data.holdout * n // total), max(1, n // 10)) for i, n in counts.items()}
 

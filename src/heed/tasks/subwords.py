@@ -27,7 +27,7 @@ def check_subwords(task: Any, recipe: Any) -> None:
             "for translation: set it to 0"
         )
     if c.kind == "bytes" and c.size is not None:
-        raise ValueError(f"subwords.size is {c.size}, but there are 256 bytes: leave it out")
+        raise ValueError(f"subwords.size is {c.size}, but there are always 256 bytes: leave it out")
     for name in (*(["coverage"] if c.kind in WHOLE else []), *(WORD_SETTINGS if c.kind != "words" else [])):
         if getattr(c, name) != getattr(plain, name):
             whose = f"not for subwords.kind = {c.kind!r}" if name == "coverage" else "only for subwords.kind = 'words'"

@@ -56,10 +56,10 @@ class Tagging(TokenTask):
         Metric("loss", "loss", False, lambda: "-log p a label", 3),
     )
     counted: ClassVar[Mapping[str, str]] = {
-        "documents": "lines with -DOCSTART- left out",
-        "repaired": "sentences with labels mended (task.repair)",
-        "unread": "words that the vocabulary turns into nothing",
-        "split": "sentences longer than a window, read in several",
+        "documents": "-DOCSTART- lines skipped",
+        "repaired": "sentences with repaired labels (task.repair)",
+        "unread": "words that cannot be encoded",
+        "split": "sentences longer than a window, split",
     }
 
     # data
@@ -101,7 +101,7 @@ class Tagging(TokenTask):
         names = examples.labels
         if len(names) < 2:
             raise ValueError(
-                f"data.train has {', '.join(names) or 'no labels'} and nothing else: a tagger needs two labels"
+                f"data.train has only {', '.join(names) or 'no labels'}: a tagger needs at least two labels"
             )
         return {"labels": Labels(names)}
 

@@ -51,15 +51,13 @@ class TextTask(Task):
     def _check_data(self, recipe: Any) -> None:
         data = recipe.data
         if self.one_sided and (data.target or data.valid_target):
-            raise ValueError(
-                f"data.target is given, but {self.name} is learned from text alone: name it as data.source"
-            )
+            raise ValueError(f"data.target is set, but {self.name} needs only plain text: set data.source")
         if not self.one_sided and data.source and not data.target:
-            raise ValueError(f"data.target is missing: {self.name} is learned from pairs")
+            raise ValueError(f"data.target is missing: {self.name} needs pairs")
         for one in data.corpora:
             if self.one_sided and (one.target or one.valid_target):
                 raise ValueError(
-                    f"data.corpora: {one.label} has a target, but {self.name} is learned from text alone: leave it out"
+                    f"data.corpora: {one.label} has a target, but {self.name} needs only plain text: leave it out"
                 )
         self._check_columns(recipe)
         self._check_tags(recipe)
@@ -73,24 +71,22 @@ class TextTask(Task):
         data, words = recipe.data, recipe.subwords
         tags = [one.tag for one in data.corpora if one.tag] or [">>language<<"] * (len(data.directions) > 1)
         if tags and not self.directed:
-            raise ValueError(f"data.corpora: {self.name} has no tags and one language, so {tags[0]} means nothing")
+            raise ValueError(f"data.corpora: {self.name} has no tags and a single language, so {tags[0]} has no effect")
         codes = [one.code for one in data.corpora if one.code]
         if codes and not self.coded:
             raise ValueError(f"data.corpora: the code {codes[0]} is for language models, and {self.name} has none")
         if tags and not recipe.model.folder and (recipe.model.vocabulary or words.kind == "words"):
             kind = recipe.model.vocabulary or words.kind
-            raise ValueError(
-                f"data.corpora: {tags[0]} needs a vocabulary of heed's own subwords, and this is of {kind}"
-            )
+            raise ValueError(f"data.corpora: {tags[0]} needs Heed's own subword vocabulary, and this one is {kind}")
 
     def _check_vectors(self, recipe: Any) -> None:
         model = recipe.model
         for name, path in recipe.vectors.files.items():
             if (name == "text") != self.one_sided:
                 right = "vectors.text" if self.one_sided else "vectors.source or vectors.target"
-                raise ValueError(f"vectors.{name} is {path!r}, but the task is {self.name}: call it {right}")
+                raise ValueError(f"vectors.{name} is {path!r}, but the task is {self.name}: use {right}")
             if model.folder and not model.fresh:
-                raise ValueError(f"vectors.{name} is {path!r}, but {model.folder} has vectors of its own: leave it out")
+                raise ValueError(f"vectors.{name} is {path!r}, but {model.folder} has its own embeddings: leave it out")
             if recipe.subwords.kind != "words" and not model.folder:
                 raise ValueError(
                     f"vectors.{name} is {path!r}, but subwords.kind is {recipe.subwords.kind!r}, and pieces of words have no "
@@ -107,13 +103,13 @@ class TextTask(Task):
         source, target = base.vocabularies
         if recipe.subwords.sampling and not hasattr(source, "sample"):
             raise ValueError(
-                f"subwords.sampling is {recipe.subwords.sampling}, but it works only with heed's own vocabulary, "
-                f"and {recipe.model.folder} has another: set it to 0"
+                f"subwords.sampling is {recipe.subwords.sampling}, but it only works with Heed's own vocabulary, and "
+                f"{recipe.model.folder} has another: set it to 0"
             )
         if self.one_sided and source.key() != target.key():
             raise ValueError(
-                f"{recipe.model.folder} has a vocabulary for each side, and {self.name} is learned from one: start from "
-                "another model"
+                f"{recipe.model.folder} has separate vocabularies for source and target, and {self.name} needs one: "
+                "start from another model"
             )
 
     # data
@@ -232,7 +228,7 @@ class TextTask(Task):
     def data_summary(self, prepared: Prepared) -> str:
         r = prepared.train.report
         aside = f"; {r.held_out:,} set aside for validation" if r.held_out else ""
-        return f"{r.kept:,} {self.unit} to train on, of {r.read:,}{aside}; left out: {r.describe()}."
+        return f"{r.kept:,} {self.unit} to train on, of {r.read:,}{aside}; filtered out: {r.describe()}."
 
     def corpus_summaries(self, recipe: Any, prepared: Prepared) -> list[str]:
         """A sentence on each of several corpora."""
@@ -240,7 +236,9 @@ class TextTask(Task):
         for one, r in zip(recipe.data.corpora, prepared.train.reports, strict=False):
             aside = f"; {r.held_out:,} set aside" if r.held_out else ""
             how = f", weight {one.weight:g}" + (f", tag {one.tag}" if one.tag else "")
-            found.append(f"{one.label}: {r.kept:,} of {r.read:,} {self.unit}{how}{aside}; left out: {r.describe()}.")
+            found.append(
+                f"{one.label}: {r.kept:,} of {r.read:,} {self.unit}{how}{aside}; filtered out: {r.describe()}."
+            )
         return found
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
@@ -248,15 +246,16 @@ class TextTask(Task):
         source, target = data.languages({}).values()
         named = source and target and not (data.source_language and data.target_language)
         if named and not recipe.model.folder:
-            notes.append(f"A model from {source} to {target}, according to the file names.")
+            notes.append(f"Languages, from the file names: {source} to {target}.")
         if long := validation.too_long(max_length):
             notes.append(
-                f"{long:,} of {validation.size:,} validation texts are too long for the model: they do not count in the loss."
+                f"{long:,} of {validation.size:,} validation texts are too long for the model and are left out of the "
+                "loss."
             )
         if shared := prepared.train.report.taken.get("overlap"):
             notes.append(
-                f"{shared:,} {self.unit} are not trained on, since a text of theirs is in the validation set too, apart from case, "
-                "white space and punctuation (filters.overlap)."
+                f"{shared:,} {self.unit} are excluded from training because one side is also in the validation set, "
+                "ignoring case, whitespace and punctuation (filters.overlap)."
             )
         return notes + self.trained_too(prepared)
 
@@ -264,7 +263,7 @@ class TextTask(Task):
         """A sentence on validation texts that are also trained on, if there are any."""
         sides = ("source",) if self.one_sided or self.label_target else ("source", "target")
         texts = {side: [line[number] for line in prepared.valid] for number, side in enumerate(sides)}
-        return trained_too(prepared.train.folder, texts, "filters.overlap takes them out of training")
+        return trained_too(prepared.train.folder, texts, "filters.overlap removes them from training")
 
     def kept_files(self, prepared: Prepared) -> list[Path]:
         path = prepared.train.folder / contamination.FILE
@@ -283,7 +282,7 @@ class TextTask(Task):
         files = [Path(f).name for own in data.corpora or [data] for f in (*own.source, *own.target, *own.tsv)]
         return {
             "data": ", ".join(files or [f"phrasebook ({data.phrasebook} pairs)"]),
-            self.unit: f"{report.kept} of {report.read}; left out: {report.describe()}",
+            self.unit: f"{report.kept} of {report.read}; filtered out: {report.describe()}",
             **({"corpora": " ".join(self.corpus_summaries(recipe, prepared))} if data.corpora else {}),
             **languages_row(tuple(prepared.processors.values())),
             "licence of the data": data.licence or "not stated",

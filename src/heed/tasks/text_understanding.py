@@ -71,16 +71,18 @@ class TextUnderstanding(TextTask):
     def _check_model(self, name: str, model: type) -> None:
         if self.settings.lm_weight and not issubclass(model, ClassifiesStates):
             raise ValueError(
-                f"task.lm_weight is {self.settings.lm_weight}, but {name} is no language model: set it to 0"
+                f"task.lm_weight is {self.settings.lm_weight}, but {name} is not a language model: set it to 0"
             )
 
     def _check_columns(self, recipe: Any) -> None:
         counts = {text_count(own) for own in recipe.data.parts} if not recipe.data.phrasebook else {1}
         if len(counts) > 1:
-            raise ValueError(f"data.corpora: texts have {sorted(counts)} parts; all corpora need as many columns")
+            raise ValueError(
+                f"data.corpora: texts have {sorted(counts)} parts; all corpora must have the same number of columns"
+            )
         if self.arrange is both_orders and counts != {2}:
             raise ValueError(
-                "task.both_orders is true, but there is one order only: name two columns of texts and one of labels in "
+                "task.both_orders is true, but there is only one text: set two text columns and one label column in "
                 "data.columns"
             )
 

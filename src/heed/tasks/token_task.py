@@ -91,7 +91,7 @@ class TokenTask(Task):
         tell("reading", 0)
         examples = self.read(recipe, base)
         if not examples.valid:
-            raise ValueError(f"{' and '.join(recipe.data.valid)}: there is nothing to validate on, not one example")
+            raise ValueError(f"{' and '.join(recipe.data.valid)}: there are no validation examples")
         parts = [[sha256(Path(path)) for path in recipe.data.train], self.reading_key(recipe)]
         texts = digest(self.name, EDITION, *parts)
         learning = Learning(recipe.subwords, vocabulary_kind(self, recipe), one_sided=True)
@@ -113,7 +113,7 @@ class TokenTask(Task):
 
         corpus = cached(f"rows-{key}", Corpus, build, tell)
         if not len(corpus):
-            raise ValueError(f"no example is left to train on: {self._counted(corpus) or 'the files have none'}")
+            raise ValueError(f"no training example is left: {self._counted(corpus) or 'the files have none'}")
         return Prepared(key, corpus, examples.valid, processors, self._sizes(processors, base))
 
     @abstractmethod
@@ -186,7 +186,7 @@ def hold_out(groups: Sequence[Sequence[Any]], wanted: int) -> tuple[list[Any], l
     total = sum(map(len, groups))
     wanted = min(wanted, total // 10)
     if not wanted:
-        raise ValueError(f"{total} examples are too few to set any aside: name some to validate on as data.valid")
+        raise ValueError(f"{total} examples are too few to set any aside: set data.valid")
     kept, held, read = [], [], 0
     for group in groups:
         read += len(group)

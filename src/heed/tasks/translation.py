@@ -55,12 +55,10 @@ class TranslationSettings:
         check_not_negative("task.r_drop", self.r_drop)
         check_not_negative("task.tune_length_penalty", self.tune_length_penalty)
         if not 0 < self.distillation <= 1:
-            raise ValueError(f"task.distillation is {self.distillation}; it must be above 0 and no more than 1")
+            raise ValueError(f"task.distillation is {self.distillation}; it must be above 0 and at most 1")
         if any(self.teacher) and self.r_drop:
             names = ", ".join(filter(None, self.teacher))
-            raise ValueError(
-                f"task.teacher is {names!r} and task.r_drop is {self.r_drop}: a student has one or the other"
-            )
+            raise ValueError(f"task.teacher is {names!r} and task.r_drop is {self.r_drop}: use only one of them")
 
 
 class Translation(TextTask):
@@ -137,7 +135,7 @@ class Translation(TextTask):
             notes.append(f"{unused:,} of {read:,} validation pairs are not used: {why}.")
         if self.teachers:
             target = "the teacher's distribution" if len(self.teachers) == 1 else "the teachers' mean distribution"
-            notes.append(f"For {self.settings.distillation:.0%} of the loss, {target} is the target.")
+            notes.append(f"{target} is the target of {self.settings.distillation:.0%} of the loss.")
         return notes
 
     def final_search(

@@ -42,7 +42,8 @@ def short_enough(examples: Sequence[tuple], max_length: int) -> list[tuple]:
     short = [example for example in examples if max(len(example[0]), len(example[1])) < max_length]
     if examples and not short:
         raise ValueError(
-            f"all {len(examples):,} validation texts are longer than the model's {max_length} positions: use others, or shorter ones"
+            f"all {len(examples):,} validation texts are longer than the model's {max_length} positions: use shorter "
+            "ones"
         )
     return short
 
@@ -64,7 +65,8 @@ def within_limits(
     if lost := {line.corpus for line in lines} - {line.corpus for line in kept}:
         which = f" of corpus {min(lost) + 1}" if len(prefixes) > 1 else ""
         raise ValueError(
-            f"not one validation pair{which} can be used ({describe_rules(left_out)}): name others, or raise filters.max_length"
+            f"no validation pair{which} can be used ({describe_rules(left_out)}): use others, or raise "
+            "filters.max_length"
         )
     return kept, left_out
 
@@ -74,7 +76,7 @@ def describe_rules(left_out: Mapping[str, int]) -> str:
 
 
 def trained_too(
-    folder: Path, texts: Mapping[str, Sequence[str]], hint: str = "leave them out of one of the two"
+    folder: Path, texts: Mapping[str, Sequence[str]], hint: str = "remove them from one of the two"
 ) -> list[str]:
     """A sentence if texts to validate on, by side, are trained on as well; none where what was trained on is not known."""
     path = folder / contamination.FILE
@@ -86,8 +88,8 @@ def trained_too(
         return []
     least = " at least" if any(trained.share(side) < 1 for side in texts) else ""
     return [
-        f"{found.sum():,}{least} of {len(found):,} validation texts are trained on too, apart from case, white space and "
-        f"punctuation: scores on them say little about new text ({hint})."
+        f"{found.sum():,}{least} of {len(found):,} validation texts are also in the training data, ignoring case, "
+        f"whitespace and punctuation: scores on them say little about unseen text ({hint})."
     ]
 
 

@@ -63,7 +63,7 @@ class SpeechSynthesis(Task):
     def check(self, recipe: Any) -> None:
         if recipe.model.folder:
             raise ValueError(
-                "model.folder names a model to start from (--from), but a voice learns its speakers anew: leave it out"
+                "model.folder (--from) is not supported, since a voice is trained from scratch: leave it out"
             )
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
@@ -74,7 +74,7 @@ class SpeechSynthesis(Task):
             train, valid = hold_out(train, data.holdout)
         features = base.processors["sound"] if base is not None else features_of(data, train)
         if features.settings.kind != "mel":
-            raise ValueError("data.audio names stored features, and a voice is learned from sounds: name recordings")
+            raise ValueError("data.audio contains stored features, and a voice is trained on audio: give recordings")
         key, corpus = prepare(train, features, tell, speeds=data.speeds, longest=data.max_seconds)
         valid_key, valid_corpus = prepare(valid, features, tell, longest=data.max_seconds)
         features = SoundFeatures(features.settings, *corpus.moments) if base is None else features
@@ -83,7 +83,7 @@ class SpeechSynthesis(Task):
         speakers = Labels(sorted(set(corpus.speakers)))
         unknown = sorted({own for own in valid_corpus.speakers if own not in speakers.names})
         if unknown:
-            raise ValueError(f"data.valid_audio has a speaker that is not trained on: {unknown[0]!r}")
+            raise ValueError(f"data.valid_audio has a speaker who is not in the training data: {unknown[0]!r}")
         sizes = {"vocab_size": len(words), "outputs": len(features), "speakers": len(speakers.names)}
         whole = digest(key, valid_key, features.key(), words.key(), speakers.names)
         made = [
@@ -124,12 +124,12 @@ class SpeechSynthesis(Task):
     def data_summary(self, prepared: Prepared) -> str:
         facts, speakers = prepared.train.corpus.facts, prepared.processors["speakers"].names
         voices = f" of {len(speakers)} speakers" if len(speakers) > 1 else ""
-        left = f"; {facts['left_out']:,} are too long and left out (data.max_seconds)" if facts["left_out"] else ""
-        return f"{facts['recordings']:,} recordings{voices} to train on, {facts['seconds'] / 60:.1f} minutes{left}."
+        left = f"; {facts['left_out']:,} too long, skipped (data.max_seconds)" if facts["left_out"] else ""
+        return f"{facts['recordings']:,} training recordings{voices}, {facts['seconds'] / 60:.1f} minutes{left}."
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         batches = len(self._batches(recipe, prepared).plan(0))
-        return [f"{validation.size:,} recordings are validated on; {batches:,} batches an epoch."]
+        return [f"{validation.size:,} validation recordings; {batches:,} batches per epoch."]
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         speech = prepared.train

@@ -33,11 +33,11 @@ def translate(
     are projected. `language` is the source language.
     """
     if kind is not None and kind not in KINDS.values():
-        raise ValueError(f"format is {kind!r}; it is {', '.join(dict.fromkeys(KINDS.values()))}")
+        raise ValueError(f"format is {kind!r}; it must be {', '.join(dict.fromkeys(KINDS.values()))}")
     kind = kind or kind_of(name)
     if (kind == "tsv") != (column is not None):
         raise ValueError(
-            f"{name}: say which column is to be translated, counted from 1"
+            f"{name}: choose the column to translate, counted from 1"
             if kind == "tsv"
             else f"{name} has no columns: column {column} is for .tsv files"
         )
@@ -100,7 +100,7 @@ def _table(text: str, name: str, translate: Translate, column: int, language: st
     rows = [line.split("\t") for line in text.split("\n")]
     for number, row in enumerate(rows, 1):
         if len(row) < column and row != [""] and row != ["\r"]:
-            raise ValueError(f"{name}, line {number} has {len(row)} columns; column {column} is to be translated")
+            raise ValueError(f"{name}, line {number} has {len(row)} columns; column {column} was to be translated")
     full = [row for row in rows if len(row) >= column]
     skeletons = [layout.take_apart(row[column - 1], language) for row in full]
     texts = [text for skeleton in skeletons for text in skeleton.texts]

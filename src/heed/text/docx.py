@@ -40,9 +40,9 @@ def translate(data: bytes, name: str, translate: Translate, language: str | None
     files = _unpack(data, name)
     parts = [file for file in files if TEXT_PARTS.fullmatch(file.filename)]
     if not any(file.filename.startswith("word/document") for file in parts):
-        raise ValueError(f"{name} is not a document of Word: it has no word/document.xml")
+        raise ValueError(f"{name} is not a Word document: it has no word/document.xml")
     if (size := sum(len(files[file]) for file in parts)) > MAX_XML:
-        raise ValueError(f"{name} has {size:,} bytes of text and marks; heed reads up to {MAX_XML:,}: cut it in two")
+        raise ValueError(f"{name} has {size:,} bytes of text and markup; the limit is {MAX_XML:,}: split it in two")
     xml_parts = [_XmlPart(files[file], f"{name}: {file.filename}") for file in parts]
     runs = [run for part in xml_parts for run in part.runs]
     styles = [run.style for run in runs]
@@ -61,7 +61,7 @@ def _archive_errors(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         why = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{name} is not a document of Word, or is damaged ({why})") from error
+        raise ValueError(f"{name} is not a Word document, or is damaged ({why})") from error
 
 
 def _unpack(data: bytes, name: str) -> dict[zipfile.ZipInfo, bytes]:
@@ -70,25 +70,27 @@ def _unpack(data: bytes, name: str) -> dict[zipfile.ZipInfo, bytes]:
         archive = zipfile.ZipFile(io.BytesIO(data))
         entries = archive.infolist()
     if len(entries) > MAX_FILES:
-        raise ValueError(f"{name} holds {len(entries):,} files; heed opens up to {MAX_FILES:,}")
+        raise ValueError(f"{name} contains {len(entries):,} files; the limit is {MAX_FILES:,}")
     if len({entry.filename for entry in entries}) < len(entries):
-        raise ValueError(f"{name} holds two files of one name: it is damaged")
+        raise ValueError(f"{name} contains two files with the same name: it is damaged")
     found, left = {}, MAX_BYTES
     for entry in entries:
         if entry.flag_bits & 1:
             raise ValueError(f"{name} is locked with a password: save it without one")
-        size = f"{name}: {entry.filename} would unpack to {entry.file_size:,} bytes, which is too much"
+        size = f"{name}: {entry.filename} would unpack to {entry.file_size:,} bytes, which is too large"
         if entry.file_size > max(SMALL_FILE, MAX_RATIO * max(1, entry.compress_size)):
             raise ValueError(
-                f"{size}: over {MAX_RATIO} times its packed size, as in files that are made to do harm; if it is text that repeats "
-                f"itself, cut it into parts of under {SMALL_FILE:,} bytes, or save it as .txt"
+                f"{size}: over {MAX_RATIO} times its compressed size, as in a zip bomb; if the text is just "
+                f"repetitive, split it into parts under {SMALL_FILE:,} bytes, or save it as .txt"
             )
         if entry.file_size > left:
-            raise ValueError(f"{size}: all files together may have {MAX_BYTES:,}; cut it in two, or take pictures out")
+            raise ValueError(
+                f"{size}: the limit for all files together is {MAX_BYTES:,}; split it in two, or remove pictures"
+            )
         with _archive_errors(name), archive.open(entry) as file:
             found[entry] = file.read(entry.file_size + 1)  # the stated size may be wrong
         if len(found[entry]) != entry.file_size:
-            raise ValueError(f"{name}: {entry.filename} is not as long as it promises to be: it is damaged")
+            raise ValueError(f"{name}: {entry.filename} does not have its declared size: it is damaged")
         left -= entry.file_size
     return found
 
@@ -244,7 +246,7 @@ def _parse(content: bytes, name: str) -> list[XmlEvent]:
         found.append((kind, local if namespace in NAMESPACES else "", parser.CurrentByteIndex, text))
 
     def refuse_dtd(*_) -> None:
-        raise ValueError(f"{name} has a document type (DTD), which no document of Word needs: it is refused")
+        raise ValueError(f"{name} has a document type declaration (DTD), which Word documents do not use: refused")
 
     def check_encoding(version: str, encoding: str | None, standalone: int) -> None:
         if (encoding or "utf-8").lower() not in ("utf-8", "utf8"):  # translations are written as UTF-8
@@ -255,7 +257,7 @@ def _parse(content: bytes, name: str) -> list[XmlEvent]:
         nonlocal depth
         depth += 1
         if depth > MAX_DEPTH:
-            raise ValueError(f"{name} has more than {MAX_DEPTH} elements within each other: no document of Word has")
+            raise ValueError(f"{name} has more than {MAX_DEPTH} nested elements, which no Word document has")
         record("open", qualified)
 
     def close_element(qualified: str) -> None:

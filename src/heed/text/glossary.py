@@ -44,7 +44,7 @@ class Glossary:
 
     def __init__(self, terms: Mapping[str, str] | None = None, keep: Iterable[str] = ()):
         if isinstance(keep, str):
-            raise ValueError(f"keep is the text {keep!r}; it is a list of terms")
+            raise ValueError(f"keep is the text {keep!r}; it must be a list of terms")
         self.terms: dict[str, str] = {}
         for source, target in (terms or {}).items():
             term, target = _checked(source, "the glossary"), _checked(target, f"the glossary, {source!r}")
@@ -54,7 +54,8 @@ class Glossary:
         for term in self.keep:
             if self.terms.get(term, term) != term:
                 raise ValueError(
-                    f"{term!r} is to be kept, and to become {self.terms[term]!r}: a term can be in keep or in the glossary"
+                    f"{term!r} is to be kept and also translated as {self.terms[term]!r}: a term can be in keep or in "
+                    "the glossary, not both"
                 )
         self._exact, self._folded, self._lengths = self._index()
 
@@ -168,9 +169,9 @@ def _from_json(text: str, name: str) -> dict[str, str]:
     except json.JSONDecodeError as error:
         raise ValueError(f"{name}, line {error.lineno}: not JSON ({error.msg}, column {error.colno})") from None
     except RecursionError:
-        raise ValueError(f"{name}: a glossary is one object of terms, and this has many within each other") from None
+        raise ValueError(f"{name}: a glossary is a flat object of terms, and this one is deeply nested") from None
     if not isinstance(terms, dict):
-        raise ValueError(f'{name} is JSON, but no object: it must be {{"term": "its translation", ...}}')
+        raise ValueError(f'{name} is JSON, but not an object: it must be {{"term": "its translation", ...}}')
     return {source: _checked(target, f"{name}, {source!r}") for source, target in terms.items()}
 
 
@@ -198,12 +199,12 @@ def _from_lines(text: str, name: str) -> dict[str, str]:
 def _checked(term: Any, where: str) -> str:
     """A term as it is searched for and written: NFC, with single spaces."""
     if not isinstance(term, str):
-        raise ValueError(f"{where}: a term is a text, not {term!r}")
+        raise ValueError(f"{where}: a term must be a string, not {term!r}")
     clean = " ".join(unicodedata.normalize("NFC", term).split())
     if _SURROGATE.search(clean):
-        raise ValueError(f"{where}: {clean[:30]!r} has half of a character in it (a surrogate); write it again")
+        raise ValueError(f"{where}: {clean[:30]!r} contains a lone surrogate; enter it again")
     if not clean:
-        raise ValueError(f"{where}: a term is empty; leave the line out, or write it")
+        raise ValueError(f"{where}: a term is empty; remove the line, or fill it in")
     if len(clean) > MAX_LENGTH:
         raise ValueError(f"{where}: {clean[:30]!r}… has {len(clean)} characters; a term has at most {MAX_LENGTH}")
     return clean

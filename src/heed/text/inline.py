@@ -151,9 +151,7 @@ class _TreeBuilder:
     def _add_node(self, node: Node) -> Node:
         node.start, node.parent = len(self.chars), self.node
         if len(node.path) > MAX_DEPTH + 1:
-            raise ValueError(
-                f"the text has more than {MAX_DEPTH} marks within each other: it cannot be translated with them"
-            )
+            raise ValueError(f"the text has more than {MAX_DEPTH} nested tags: it cannot be translated with them")
         node.space_before = bool(self.chars) and self.chars[-1].isspace()
         self.node.children.append(node)
         return node

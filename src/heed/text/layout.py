@@ -84,7 +84,9 @@ def take_apart(text: str, language: str | None = None) -> Skeleton:
 def fill(skeleton: Skeleton, translations: Sequence[str]) -> str:
     """The text again, with a translation in place of each sentence."""
     if len(translations) != len(skeleton.segments):
-        raise ValueError(f"{len(translations)} translations for {len(skeleton.segments)} sentences: each needs one")
+        raise ValueError(
+            f"{len(translations)} translations for {len(skeleton.segments)} sentences: the numbers must match"
+        )
     parts = [skeleton.between[0]]
     for segment, translation, after in zip(skeleton.segments, translations, skeleton.between[1:], strict=True):
         line = _LINE_BREAKS.sub(" ", translation)

@@ -27,7 +27,7 @@ def translate(
     spans = [batch.add(marked) for marked in marked_texts]
     translations = list(translate(batch.texts)) if batch.texts else []
     if len(translations) != len(batch.texts):
-        raise ValueError(f"{len(translations)} translations for {len(batch.texts)} sentences: each needs one")
+        raise ValueError(f"{len(translations)} translations for {len(batch.texts)} sentences: the numbers must match")
     _retry_lost(marked_texts, spans, translations, translate)
     results = []
     for run, marked, sentences, style in zip(runs, marked_texts, spans, styles, strict=True):

@@ -21,7 +21,7 @@ def mean(paths: Sequence[Path], read: Callable[[Path], Weights] = read_weights) 
         weights = read(path)
         if total and weights.keys() != total.keys():
             extra = sorted(weights.keys() ^ total.keys())[0]
-            raise ValueError(f"{path} and {paths[0]} are of different models: only one of them has {extra}")
+            raise ValueError(f"{path} and {paths[0]} belong to different models: only one of them has {extra}")
         for name, weight in weights.items():
             if name in total and total[name].shape != weight.shape:
                 raise ValueError(

@@ -79,7 +79,7 @@ def read_newest(
             warn(f"{error}; using the checkpoint before it")
             continue
         if STATE not in kept.state["sha256"]:
-            warn(f"{path / STATE} is of an earlier version, without a hash of its own: it cannot be verified")
+            warn(f"{path / STATE} was written by an earlier version without a hash: it cannot be verified")
         return kept
     return None
 
@@ -107,11 +107,11 @@ def read_state(path: Path) -> dict[str, Any]:
         hashes = dict(state["sha256"])
         own = hashes.pop(STATE, None)  # an earlier version wrote none
         if own not in (None, json_digest({**state, "sha256": hashes})):
-            raise ValueError("its hash is not the one that it states")
+            raise ValueError("its hash does not match the recorded one")
         if {MODEL, TRAINING} - hashes.keys():
             raise ValueError("it lacks hashes of the other files")
         if state["step"] != step_of(path):
-            raise ValueError(f"it is of step {state['step']}")
+            raise ValueError(f"it is from step {state['step']}")
         return state
     except DAMAGES as error:
         raise ValueError(f"{path / STATE} is damaged ({_said(error)})") from error
@@ -120,7 +120,7 @@ def read_state(path: Path) -> dict[str, Any]:
 def _read_tensors(path: Path, name: str, state: Mapping[str, Any]) -> dict[str, Tensor]:
     try:
         if sha256(path / name) != state["sha256"][name]:
-            raise ValueError(f"its hash is not the one in {STATE}")
+            raise ValueError(f"its hash does not match {STATE}")
         tensors = load_file(path / name)
     except FileNotFoundError as error:
         raise ValueError(f"{path} has no {name}") from error
@@ -204,7 +204,7 @@ class TrainingState:
             return []
         if f"ema.{self.names[0]}" not in rest:
             self.ema = EMA(self.model, self.ema.decay)
-            return ["The checkpoint has no moving average: it starts from the weights there."]
+            return ["The checkpoint has no moving average: it restarts from the weights."]
         for name, weight in self.ema.weights.items():
             weight.copy_(shard_like(rest[f"ema.{name}"], weight))
         return []

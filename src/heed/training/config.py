@@ -103,7 +103,8 @@ class TrainingConfig:
             check_not_negative(f"training.{name}", getattr(self, name))
         if self.minimum_rate and self.schedule != "cosine":
             raise ValueError(
-                f"training.minimum_rate is {self.minimum_rate}, but training.schedule is {self.schedule!r}; it is for 'cosine'"
+                f"training.minimum_rate is {self.minimum_rate}, but training.schedule is {self.schedule!r}; it only "
+                "applies to 'cosine'"
             )
         if self.minimum_rate > self.rate:
             raise ValueError(

@@ -33,7 +33,7 @@ def read_log(path: Path | str) -> list[dict]:
     """Read log.jsonl of a run folder; what a resumed run did again replaces what was there before."""
     file = Path(path) / "log.jsonl" if Path(path).is_dir() else Path(path)
     if not file.is_file():
-        raise ValueError(f"There is no log {str(file)!r}; a run folder holds a log.jsonl once training has begun.")
+        raise ValueError(f"There is no log {str(file)!r}; a run folder has a log.jsonl once training has started.")
     texts = file.read_bytes().splitlines()
     lines = []
     for number, text in enumerate(texts, 1):
@@ -43,7 +43,7 @@ def read_log(path: Path | str) -> list[dict]:
             if number == len(texts):
                 break  # the run was stopped in the middle of a line
             raise ValueError(
-                f"{file}, line {number}: {_short(text)} is not JSON; a log has an object a line."
+                f"{file}, line {number}: {_short(text)} is not JSON; a log has one object per line."
             ) from None
         if not isinstance(line, dict) or "kind" not in line:
             raise ValueError(f'{file}, line {number}: {_short(text)} is not an object with a "kind".')
@@ -57,16 +57,16 @@ def plot(folders: Sequence[Path | str], out: Path | str, labels: Mapping[str, st
     """Draw the curves of one or more runs into a .png or .svg picture. `labels` are the names of the scores."""
     out = Path(out)
     if out.suffix not in (".png", ".svg"):
-        raise ValueError(f"The picture {str(out)!r} ends in {out.suffix!r}; it must end in .png or .svg.")
+        raise ValueError(f"The plot {str(out)!r} ends in {out.suffix!r}; it must end in .png or .svg.")
     if not folders:
-        raise ValueError("folders is empty; there must be at least one run to draw.")
+        raise ValueError("folders is empty; at least one run is needed.")
     names = _names([Path(folder) for folder in folders])
     runs = [
         RunCurve(name, _COLOURS[number % len(_COLOURS)], read_log(folder))
         for number, (name, folder) in enumerate(zip(names, folders, strict=True))
     ]
     if not any(line["kind"] in ("step", "valid") for run in runs for line in run.lines):
-        raise ValueError(f"The logs of {', '.join(names)} hold no steps yet; there is nothing to draw.")
+        raise ValueError(f"The logs of {', '.join(names)} have no steps yet; there is nothing to plot.")
     _save(_figure(runs, labels), out)
 
 
@@ -144,7 +144,7 @@ def _rate(panel, runs: Sequence[RunCurve]) -> None:
 
 def _speed(panel, runs: Sequence[RunCurve]) -> None:
     """Draw tokens a second."""
-    panel.set_title("Tokens a second")
+    panel.set_title("Tokens per second")
     for run in runs:
         _smoothed(panel, run, "tokens_per_second", 1.8)
     panel.set_ylim(bottom=0)

@@ -153,7 +153,8 @@ class MultiProcess(SingleProcess):
             self.dist.broadcast_object_list(message, src=0, group=self.long_group)
         except FileNotFoundError as missing:
             raise ValueError(
-                f"{missing.filename} is not on this machine, but the first process of the run has it: set HEED_CACHE to a folder "
+                f"{missing.filename} is not on this machine, but the first process of the run can see it: set "
+                "HEED_CACHE to a folder "
                 "that all machines share"
             ) from missing
         if error is not None:
@@ -195,7 +196,7 @@ class MultiProcess(SingleProcess):
         if self.rank > 1:  # two processes report it, since one of the two may be the dead one
             raise SystemExit(1) from error
         raise ValueError(
-            f"another process of this run has died, or cannot be reached any more (process {self.rank} of {self.world} "
+            f"another process of this run has died or become unreachable (process {self.rank} of {self.world} "
             f"noticed it: {str(error).strip().splitlines()[0]}); continue from the last checkpoint with --resume, or let "
             "torchrun do so with --max-restarts"
         ) from error

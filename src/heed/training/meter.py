@@ -59,6 +59,6 @@ class Meter:
         if wrong:
             what = "loss" if wrong[0] == "nll" else "gradient"
             raise ValueError(
-                f"the {what} is not a number any more at step {progress.step:,}: lower training.rate, lengthen "
-                "training.warmup, or set training.clip; --resume continues from the last checkpoint"
+                f"the {what} is no longer finite at step {progress.step:,}: lower training.rate, raise training.warmup, or set "
+                "training.clip; --resume continues from the last checkpoint"
             )

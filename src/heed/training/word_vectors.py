@@ -25,10 +25,10 @@ class WordVectorsConfig:
 
     method: Literal["skipgram", "glove", "fasttext"] = "skipgram"
     dim: int = 100  # numbers a word
-    window: int = 5  # how many words on either side of a word are its context
+    window: int = 5  # context size: words on either side
     epochs: int = 5  # passes over the text; of GloVe, over the counts
     rate: float = 0.05  # of AdaGrad
-    batch: int = 2048  # pairs of words a step
+    batch: int = 2048  # word pairs per step
     negatives: int = 5  # words drawn against each pair; not for GloVe
     subsample: float = 1e-3  # a word of frequency f stays with probability √(subsample / f); 0 keeps all; not for GloVe
     cap: float = 100.0  # of GloVe: from this count on all pairs weigh the same
@@ -130,12 +130,10 @@ def train_vectors(text: WordText, config: WordVectorsConfig, tell: Tell = lambda
     """Train on the CPU; the same text, settings and threads give the same numbers."""
     if len(text.words) < 2:
         raise ValueError(
-            f"the text has a single word that occurs often enough, {text.words[0]!r}: vectors need at least two"
+            f"the text has only one word that is frequent enough, {text.words[0]!r}: vectors need at least two"
         )
     if not (text.lines[1:] == text.lines[:-1]).any():
-        raise ValueError(
-            "no line of the text has two words that occur often enough: no word has a context to learn from"
-        )
+        raise ValueError("no line of the text has two words that are frequent enough, so no word has a context")
     with torch.random.fork_rng(devices=[]), torch.sparse.check_sparse_tensor_invariants(False):  # else torch warns
         torch.manual_seed(config.seed)
         return (_train_glove if config.method == "glove" else _train_skipgram)(text, config, tell)

@@ -34,9 +34,7 @@ class AlbertVocabulary(UnigramVocabulary):
 
         pieces = read_pieces(contents, NAMES, "an ALBERT")
         if [piece for piece, _ in pieces.scored].index("<unk>") != 1:
-            raise ValueError(
-                f"{pieces.path} does not have <unk> at 1, after <pad>, as the vocabulary of an ALBERT does"
-            )
+            raise ValueError(f"{pieces.path} does not have <unk> at 1, after <pad>, as an ALBERT vocabulary does")
         config = {**CLEANING, **files.parse_json(contents.get(CONFIG))}
         steps = [normalizers.Replace(quotes, '"') for quotes in ("``", "''")]
         steps += [] if config["keep_accents"] else [normalizers.NFKD(), normalizers.StripAccents()]

@@ -101,7 +101,7 @@ def _checked(pieces: object, path: str) -> dict[str, int]:
     ids = files.check_ids(pieces, path)
     for token in ("<s>", "<pad>", "</s>", "<unk>"):
         if token not in ids:
-            raise ValueError(f"{path} has no {token}: it is not the vocabulary of a BART or a RoBERTa")
+            raise ValueError(f"{path} has no {token}: it is not a BART or RoBERTa vocabulary")
     return ids
 
 
@@ -111,9 +111,7 @@ def _from_json(file: File) -> tuple[dict[str, int], list[tuple[str, str]], str]:
     model, pre_tokenizer = settings.get("model") or {}, settings.get("pre_tokenizer") or {}
     byte_level = pre_tokenizer.get("type") == "ByteLevel" and pre_tokenizer.get("use_regex", True)
     if "merges" not in model or not byte_level or settings.get("normalizer"):
-        raise ValueError(
-            f"{file.path} is not byte-level BPE, the vocabulary of a BART or a RoBERTa: heed cannot read it"
-        )
+        raise ValueError(f"{file.path} is not byte-level BPE, as BART and RoBERTa use: heed cannot read it")
     merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
     return _checked(model.get("vocab"), file.path), merges, file.path
 
@@ -133,7 +131,7 @@ def _from_parts(contents: Mapping[str, File]) -> tuple[dict[str, int], list[tupl
             pairs.append(tuple(line.split(" ")))
             if len(pairs[-1]) != 2:
                 raise ValueError(
-                    f"{merges.path}, line {number}, is {line!r}; a merge is two pieces with a space between"
+                    f"{merges.path}, line {number}, is {line!r}; a merge must be two pieces separated by a space"
                 )
     return ids, pairs, merges.path
 
@@ -164,7 +162,8 @@ def learn(texts: Iterable[str], size: int) -> tuple[ByteBPE, ByteBPE]:
     minimum = len(special) + len(BYTES) + 1
     if size < minimum:
         raise ValueError(
-            f"a vocabulary of byte-level BPE of {size} could not be learned: the bytes and the special tokens alone are {minimum}"
+            f"a byte-level BPE vocabulary of {size} could not be learned: the bytes and special tokens alone are "
+            f"{minimum}"
         )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -107,7 +107,7 @@ def load(path: Path) -> Characters:
         raise ValueError(f"{path} is not a vocabulary of characters: it needs kind, characters and codes")
     vocabulary = Bytes(codes) if parts["kind"] == "bytes" else Characters(characters, codes)
     if vocabulary.characters != characters or len({*characters, *codes}) < len(characters) + len(codes):
-        raise ValueError(f"{path} is damaged: its characters are not those of a vocabulary of {parts['kind']}")
+        raise ValueError(f"{path} is damaged: its characters do not match a vocabulary of {parts['kind']}")
     return vocabulary
 
 

@@ -44,7 +44,7 @@ class CTRLVocabulary(FastTokenizer):
         self.merges = _read_merges(contents[MERGES])
         for token in (UNKNOWN, LINE_END):
             if token not in self.ids:
-                raise ValueError(f"{path} has no {token!r}: it is not the vocabulary of a CTRL")
+                raise ValueError(f"{path} has no {token!r}: it is not a CTRL vocabulary")
         unknown, last = self.ids[UNKNOWN], self.ids[LINE_END]
         pieces = _pieces(self.ids, self.merges)
         self._their_ids = [self.ids.get(_token(piece), unknown) for piece in pieces]

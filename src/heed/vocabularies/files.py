@@ -43,9 +43,7 @@ def parse_json(file: File | None) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{file.path} is damaged: it is not JSON ({error})") from error
     if not isinstance(parsed, dict):
-        raise ValueError(
-            f"{file.path} is not a table: it holds a {type(parsed).__name__}, and names with values are needed"
-        )
+        raise ValueError(f"{file.path} is not a table: it contains a {type(parsed).__name__} instead of an object")
     return parsed
 
 
@@ -55,7 +53,9 @@ def check_ids(pieces: object, path: str) -> dict[str, int]:
         raise ValueError(f"{path} is not a table of pieces and their ids")
     for piece, number in pieces.items():
         if type(number) is not int or not 0 <= number < MOST_IDS:
-            raise ValueError(f"{path}: the id of {piece!r} is {number!r}; an id is a number from 0 to {MOST_IDS - 1:,}")
+            raise ValueError(
+                f"{path}: the id of {piece!r} is {number!r}; an id must be a number from 0 to {MOST_IDS - 1:,}"
+            )
     if len(set(pieces.values())) < len(pieces):
         raise ValueError(f"{path}: two pieces have the same id")
     return pieces
@@ -166,7 +166,9 @@ def refuse_additions(folder: Path, known: Iterable[str]) -> None:
     names = set(parse_json(read_existing(folder, ["added_tokens.json"]).get("added_tokens.json"))) - set(known)
     if names:
         shown = ", ".join(sorted(names)[:5])
-        raise ValueError(f"{folder}/added_tokens.json adds {shown} to the vocabulary; heed cannot read such additions")
+        raise ValueError(
+            f"{folder}/added_tokens.json adds {shown} to the vocabulary; heed does not support added tokens"
+        )
 
 
 def one_line(text: str) -> str:

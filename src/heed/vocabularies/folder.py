@@ -37,12 +37,12 @@ def read(folder: Path, names: Mapping[str, str]) -> Pair:
     """What `write` has written; `names` is what it returned."""
     if "kind" in names:
         if names["kind"] not in KINDS:
-            raise ValueError(f"{folder}: subwords.kind is {names['kind']!r}; heed knows {', '.join(KINDS)}")
+            raise ValueError(f"{folder}: subwords.kind is {names['kind']!r}; heed supports {', '.join(KINDS)}")
         with damage_reported(f"the vocabulary in {folder} ({names['kind']})"):
             return KINDS[names["kind"]].read(folder)
     for side in ("source", "target"):
         if side not in names:
-            raise ValueError(f"{folder}/config.json: subwords names no {side}")
+            raise ValueError(f"{folder}/config.json: subwords lists no {side}")
         if Path(names[side]).name != names[side] or names[side] in ("", "..") or "\\" in names[side]:
             raise ValueError(
                 f"{folder}/config.json: the subwords of the {side} are {names[side]!r}; they must be a file in the same folder"

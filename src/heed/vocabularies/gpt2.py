@@ -48,9 +48,7 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
     except Exception as error:  # tokenizers raises no more specific error
         raise ValueError(f"{file.path} is damaged: {error}") from error
     if tokenizer.token_to_id(END) is None or type(tokenizer.pre_tokenizer).__name__ != "ByteLevel":
-        raise ValueError(
-            f"{file.path} is not byte-level BPE with {END}, the vocabulary of a GPT-2: heed cannot read it"
-        )
+        raise ValueError(f"{file.path} is not byte-level BPE with {END}, as GPT-2 uses: heed cannot read it")
     tokenizer.add_special_tokens([AddedToken(END, special=True, normalized=True)])
     return tokenizer
 

@@ -38,7 +38,7 @@ class Histories:
         users = len(self.offsets) - 1
         sizes = {len(names), users, len(self.train_end), len(self.valid_at), len(self.test_at)}
         if len(sizes) > 1 or self.offsets[0] != 0 or self.offsets[-1] != len(self.items):
-            raise ValueError("the histories do not fit each other")
+            raise ValueError("the histories are inconsistent")
 
     def __len__(self) -> int:
         return len(self.names)
@@ -55,7 +55,7 @@ class Histories:
         """All that a user did with items that the model knows."""
         if user not in self.ids:
             raise ValueError(
-                f"{user!r} is none of the {len(self):,} users that the model was trained on: name what they did as items instead"
+                f"{user!r} is not one of the {len(self):,} users the model was trained on: give items instead"
             )
         row = self.ids[user]
         own = self.items[self.offsets[row] : self.offsets[row + 1]]

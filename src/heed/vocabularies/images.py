@@ -46,7 +46,7 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     except Image.DecompressionBombError:
         raise _too_large("more pixels than Pillow decodes", max_pixels) from None
     except UnidentifiedImageError:
-        raise UnreadableImage("is no image that Pillow can read") from None
+        raise UnreadableImage("is not an image that Pillow can read") from None
     except FileNotFoundError:
         raise UnreadableImage("does not exist") from None
     except (MemoryError, KeyboardInterrupt):
@@ -58,7 +58,7 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
 def _contents(path: Path, max_pixels: int) -> bytes:
     """All of a file. From an open one Pillow would try to read as many bytes as a damaged header claims there are."""
     if (size := path.stat().st_size) > (1 << 20) + 16 * max_pixels:
-        raise _too_large(f"{size:,} bytes, more than pixels need", max_pixels)
+        raise _too_large(f"{size:,} bytes, more than its pixels need", max_pixels)
     return path.read_bytes()
 
 
@@ -111,9 +111,9 @@ class Images:
         own = {name: facts.get(name) for name in cls.__dataclass_fields__}
         for name, choices in (("fit", get_args(Fit)), ("resample", get_args(Resample)), ("channels", tuple(MODES))):
             if own[name] not in choices or isinstance(own[name], bool):
-                raise ValueError(f"{where}.{name} is {own[name]!r}; it is one of {', '.join(map(str, choices))}")
+                raise ValueError(f"{where}.{name} is {own[name]!r}; it must be one of {', '.join(map(str, choices))}")
         if type(own["size"]) is not int or not 1 <= own["size"] <= 1 << 14:
-            raise ValueError(f"{where}.size is {own['size']!r}; it must be a whole number from 1 to {1 << 14:,}")
+            raise ValueError(f"{where}.size is {own['size']!r}; it must be an integer from 1 to {1 << 14:,}")
         for name in ("mean", "std"):
             own[name] = _numbers(own[name], own["channels"], f"{where}.{name}", above_zero=name == "std")
         return cls(**own)
@@ -124,7 +124,7 @@ def _numbers(values: Any, count: int, where: str, above_zero: bool) -> tuple[flo
     right = right and all(type(one) in (int, float) and math.isfinite(one) for one in values)
     if not right or (above_zero and min(values) <= 0):
         more = " above zero" if above_zero else ""
-        raise ValueError(f"{where} is {values!r}; it must be a list of {count} numbers{more}, one for each channel")
+        raise ValueError(f"{where} is {values!r}; it must be a list of {count} numbers{more}, one per channel")
     return tuple(map(float, values))
 
 

@@ -35,7 +35,7 @@ class Items:
             if name not in self.ids:
                 near = difflib.get_close_matches(name, self.names[:10_000], n=1)
                 hint = f"; did you mean {near[0]}?" if near else ""
-                raise ValueError(f"{name!r} is none of the {len(self):,} items that the model was trained on{hint}")
+                raise ValueError(f"{name!r} is not one of the {len(self):,} items the model was trained on{hint}")
         return [self.ids[name] for name in names]
 
     def known(self, names: Sequence[str]) -> list[int]:
@@ -85,7 +85,7 @@ def checked(folder: Path, facts: dict[str, Any], where: str) -> Path:
     if not isinstance(name, str) or Path(name).name != name:
         raise ValueError(f"{where}.file is {name!r}; it must be the name of a file")
     if not (folder / name).is_file():
-        raise ValueError(f"{folder / name}: no such file; the model folder is not complete: copy it again")
+        raise ValueError(f"{folder / name}: no such file; the model folder is incomplete: copy it again")
     if sha256(folder / name) != facts.get("sha256"):
-        raise ValueError(f"{folder / name} is damaged or of another model: its hash is not the one in config.json")
+        raise ValueError(f"{folder / name} is damaged or belongs to another model: its hash does not match config.json")
     return folder / name

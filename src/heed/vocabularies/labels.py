@@ -40,7 +40,7 @@ class Labels(Vocabulary):
     def _id(self, name: str) -> int:
         if name not in self.ids:
             some = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
-            raise ValueError(f"{name!r} is no label of this model, which has {some}")
+            raise ValueError(f"{name!r} is not a label of this model; its labels are {some}")
         return self.ids[name]
 
 
@@ -75,5 +75,5 @@ def parse_number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"{text.strip()!r} is no number")
+        raise ValueError(f"{text.strip()!r} is not a number")
     return value

@@ -53,14 +53,15 @@ class M2M100Vocabulary(Multilingual, _Files):
         codes = LANGUAGES.get(settings.get("language_codes", "m2m100"))
         if codes is None:
             raise ValueError(
-                f"{contents[CONFIG].path}: language_codes is {settings['language_codes']!r}; heed knows {', '.join(LANGUAGES)}"
+                f"{contents[CONFIG].path}: language_codes is {settings['language_codes']!r}; heed supports "
+                f"{', '.join(LANGUAGES)}"
             )
         self.languages = {code: len(ids) + i for i, code in enumerate(codes)}
         tokens = {f"__{code}__": number for code, number in self.languages.items()}
         self._ids = {**ids, **tokens}
         added = _added(contents, settings)
         for name in added - self._ids.keys():
-            raise ValueError(f"{table.path} has no {name}, which {CONFIG} adds: heed cannot add to a vocabulary")
+            raise ValueError(f"{table.path} has no {name}, which {CONFIG} adds: heed cannot extend a vocabulary")
         self._skipped = {self._ids[name] for name in {*NAMES.values(), *tokens, *added}}
         longest_first = sorted({*NAMES.values(), *added}, key=len, reverse=True)
         self._unsplit = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")

@@ -38,7 +38,7 @@ class MarianVocabulary(Vocabulary):
         special = {*NAMES.values(), *_special_names(settings)}
         for name in special - self._ids.keys():
             raise ValueError(
-                f"{table.path} has no {name}, which tokenizer_config.json names: heed cannot add to a vocabulary"
+                f"{table.path} has no {name}, which tokenizer_config.json names: heed cannot extend a vocabulary"
             )
         self._skipped = {self._ids[name] for name in special}
         self._unsplit = set() if settings.get("split_special_tokens") else special | added.keys()
@@ -110,7 +110,7 @@ def _added_ids(config: File | None) -> dict[str, int]:
     for token in added.values():
         if any(token.get(flag) for flag in ("lstrip", "rstrip", "single_word")):
             raise ValueError(
-                f"{contents[CONFIG].path}: {token['content']} absorbs the text next to it; heed cannot read that"
+                f"{contents[CONFIG].path}: {token['content']} absorbs the text next to it, which heed does not support"
             )
     return {token["content"]: number for number, token in added.items()}
 

@@ -98,7 +98,8 @@ def read(folder: Path) -> tuple[MBart50Vocabulary, MBart50Vocabulary]:
     named = files.parse_json(contents.get(CONFIG)).get("tokenizer_class")
     if named in ("MBartTokenizer", "MBartTokenizerFast"):
         raise ValueError(
-            f"{folder} has the vocabulary of the first mBART, whose texts end with their language; heed reads that of mBART-50"
+            f"{folder} has the vocabulary of the original mBART, where texts end with their language code; heed "
+            "supports mBART-50"
         )
     vocabulary = MBart50Vocabulary(contents)
     files.refuse_additions(folder, vocabulary.tokenizer.get_vocab())

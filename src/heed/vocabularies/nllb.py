@@ -34,7 +34,9 @@ class NllbVocabulary(Multilingual, FastTokenizer):
         added = self.tokenizer.get_added_tokens_decoder()
         self.languages = {added[i].content: i for i in sorted(added) if CODE.fullmatch(added[i].content)}
         if not self.languages:
-            raise ValueError(f"{contents[TOKENIZER].path} adds no languages such as eng_Latn: it is not of an NLLB")
+            raise ValueError(
+                f"{contents[TOKENIZER].path} adds no languages such as eng_Latn: it is not an NLLB tokenizer"
+            )
         self.begin, end, unknown, _, pad, _, mask = map(self.tokenizer.token_to_id, NAMES.values())
         self.neutral = SpecialTokens(pad, unknown, first=end, last=end, mask=mask)
         self.choose(None, source=False)
@@ -88,7 +90,7 @@ def _from_json(file: File) -> tuple[dict[str, int], list[tuple[str, str]], bytes
     settings = files.parse_json(file)
     model, normalizer = settings.get("model") or {}, settings.get("normalizer") or {}
     if "merges" not in model:
-        raise ValueError(f"{file.path} is not byte-pair encoding, the vocabulary of an NLLB: heed cannot read it")
+        raise ValueError(f"{file.path} is not byte-pair encoding, as NLLB uses: heed cannot read it")
     ids = files.check_ids(model.get("vocab"), file.path)
     for token in ("<s>", "<pad>", "</s>", "<unk>"):
         if token not in ids:

@@ -58,12 +58,12 @@ def _check_files(folder: Path, facts: Mapping[str, Mapping[str, Any]], where: st
     for name, own in facts.items():
         stated = own.get("sha256", {})
         if not isinstance(stated, Mapping):
-            raise ValueError(f"{where}.{name}.sha256 is {stated!r}; it must be a section of names and values")
+            raise ValueError(f"{where}.{name}.sha256 is {stated!r}; it must be a table")
         for file, right in stated.items():
             path = folder / Path(file).name
             if not path.is_file() or sha256(path) != right:
-                what = "is damaged or of another model" if path.is_file() else "is missing"
-                raise ValueError(f"{path} {what}: config.json states its hash; copy it again")
+                what = "is damaged or belongs to another model" if path.is_file() else "is missing"
+                raise ValueError(f"{path} {what}: config.json records its hash; copy it again")
 
 
 def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,5 +122,5 @@ def _pair(texts: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, str]:
 
 def _labels(names: Any, where: str) -> Labels:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{where}.names is {names!r}; it must be a list of texts")
+        raise ValueError(f"{where}.names is {names!r}; it must be a list of strings")
     return Labels(names)

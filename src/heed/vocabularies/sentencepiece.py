@@ -166,7 +166,7 @@ def train(texts: Iterable[str], options: dict[str, Any], name: str) -> bytes:
 def _reason(message: str) -> str:
     """What SentencePiece says, without the lines of its source."""
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        return f"the texts have so many different characters that it must have at least {int(found[1]):,} pieces"
+        return f"the texts have so many distinct characters that at least {int(found[1]):,} pieces are needed"
     plain = re.sub(r"^[A-Z_]+: \S+\(\d+\) \[.*\] *", "", message, flags=re.S).strip()
     return plain or "the texts have nothing to learn from"
 

@@ -35,15 +35,16 @@ class FeatureSettings:
 
     def __post_init__(self):
         if not RATES[0] <= self.rate <= RATES[1]:
-            raise ValueError(f"rate is {self.rate}; it must be from {RATES[0]:,} to {RATES[1]:,} samples a second")
+            raise ValueError(f"rate is {self.rate}; it must be from {RATES[0]:,} to {RATES[1]:,} Hz")
         if not 1 <= self.shift <= self.frame <= 1000:
             raise ValueError(
-                f"frame is {self.frame:g} and shift {self.shift:g}: a shift has at least one millisecond, and no more than a frame"
+                f"frame is {self.frame:g} and shift {self.shift:g}: the shift must be at least one millisecond, and at "
+                "most a frame"
             )
         if not FEWEST <= self.size <= MOST:
             raise ValueError(f"a frame has {self.size} numbers; it must have {FEWEST} to {MOST:,}")
         if self.kind == "mfcc" and self.cepstra > self.mels:
-            raise ValueError(f"cepstra is {self.cepstra}; it must be no more than mels, {self.mels}")
+            raise ValueError(f"cepstra is {self.cepstra}; it must be at most mels, {self.mels}")
 
     @property
     def size(self) -> int:
@@ -75,7 +76,7 @@ class SoundFeatures:
         s = self.settings
         if s.kind == "given":
             raise ValueError(
-                "the model reads features that were computed elsewhere, and not sounds: train one on sounds (docs/guides/speech.md)"
+                "the model reads precomputed features, not audio: train one on audio (docs/guides/speech.md)"
             )
         samples = torch.from_numpy(resample(sound.samples, sound.rate, s.rate))
         with torch.autocast("cpu", enabled=False):
@@ -98,7 +99,7 @@ class SoundFeatures:
         """The sound of normalized features that can be heard."""
         s = self.settings
         if s.kind != "mel" or s.normalize != "corpus":
-            raise ValueError(f"features of the kind {s.kind!r} cannot be heard")
+            raise ValueError(f"{s.kind!r} features cannot be turned into audio")
         mean, deviation = (np.asarray(own, dtype=np.float32) for own in (self.mean, self.deviation))
         log_mel = torch.from_numpy(frames * np.maximum(deviation, 1e-5) + mean)
         with torch.autocast("cpu", enabled=False):

@@ -39,7 +39,8 @@ def read_tables(contents: Mapping[str, File], owner: str) -> Tables:
     for number, merge in enumerate(merges):
         if len(merge) != 2:
             raise ValueError(
-                f"{contents[MERGES].path}: merge {number + 1} is {' '.join(merge)!r}; a merge is two pieces with a space between"
+                f"{contents[MERGES].path}: merge {number + 1} is {' '.join(merge)!r}; a merge must be two pieces "
+                "separated by a space"
             )
     return Tables(ids, merges, contents[VOCAB].path)
 

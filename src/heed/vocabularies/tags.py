@@ -22,6 +22,7 @@ def tag_ids(vocabulary: Vocabulary, tags: Sequence[str]) -> list[int]:
         if tag not in known:
             there = f"it has {', '.join(known)}" if known else "it has none"
             raise ValueError(
-                f"data.corpora: {tag!r} is no tag of the vocabulary; {there}: leave it out, or train a model with a new vocabulary"
+                f"data.corpora: {tag!r} is not a tag of the vocabulary; {there}: leave it out, or train a model with a "
+                "new vocabulary"
             )
     return [known[tag] for tag in tags]

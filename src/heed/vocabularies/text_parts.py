@@ -48,7 +48,7 @@ class TextParts(Vocabulary):
         joined = join_parts(parts, self.special.delimiter)
         if len(parts) > 1 and len(split_parts(joined, self.special.delimiter)) != len(parts):
             shown = self.vocabulary.decode([i for part in parts for i in part])[:60]
-            raise ValueError(f"the text that begins with {shown!r} spells the delimiter of its parts: take it out")
+            raise ValueError(f"the text that begins with {shown!r} contains the delimiter of its parts: remove it")
         return joined
 
     def of_one_part(self) -> "TextParts":

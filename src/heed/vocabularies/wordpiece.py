@@ -86,9 +86,7 @@ def _from_json(file: File) -> tuple[dict[str, int], str]:
     """The table of a tokenizer.json; how text is cleaned, transformers takes from tokenizer_config.json."""
     model = files.parse_json(file).get("model") or {}
     if model.get("continuing_subword_prefix", CONTINUES) != CONTINUES or "merges" in model:
-        raise ValueError(
-            f"{file.path} is not WordPiece with {CONTINUES}, the vocabulary of a BERT: heed cannot read it"
-        )
+        raise ValueError(f"{file.path} is not WordPiece with {CONTINUES}, as BERT uses: heed cannot read it")
     return files.check_ids(model.get("vocab"), file.path), file.path
 
 

@@ -99,7 +99,7 @@ def load(path: Path) -> Words:
     options = dict(field.partition("=")[::2] for field in fields)
     valid = options.get("cut") in ("spaces", "punctuation") and options.get("lower") in ("true", "false")
     if header != HEADER or not valid:
-        raise ValueError(f"{path} is not a list of words of heed's: its first line is {head[:60]!r}")
+        raise ValueError(f"{path} is not a Heed word list: its first line is {head[:60]!r}")
     rows = [_row(line, path, number) for number, line in enumerate(lines, 2)]
     if tuple(word for word, _ in rows[: len(NAMES)]) != NAMES:
         raise ValueError(f"{path}: the first words must be {', '.join(NAMES)}, the special tokens")
@@ -113,7 +113,7 @@ def load(path: Path) -> Words:
 def _row(line: str, path: Path, number: int) -> tuple[str, int]:
     word, tab, count = line.partition("\t")
     if not word or not tab or not count.isascii() or not count.isdigit():
-        raise ValueError(f"{path}, line {number}, is {line[:60]!r}; it must be a word, a tab and how often it occurred")
+        raise ValueError(f"{path}, line {number}, is {line[:60]!r}; it must be a word, a tab and its count")
     return word, int(count)
 
 
@@ -136,9 +136,7 @@ def learn(texts: Iterable[str], config: SubwordsConfig) -> Words:
     frequent = sorted((p for p in counts.items() if p[1] >= config.least), key=lambda pair: (-pair[1], pair[0]))
     kept = frequent[: None if config.size is None else config.size - len(NAMES)]
     if not kept:
-        raise ValueError(
-            f"no word occurs {config.least} times in the text: set subwords.least lower, or give more text"
-        )
+        raise ValueError(f"no word occurs {config.least} times in the text: lower subwords.least, or use more text")
     unknown = total - sum(count for _, count in kept)
     special = [("<pad>", 0), ("<unk>", unknown), ("<s>", 0), ("</s>", lines)]
     return Words([*special, *kept], cut=config.cut, lower=config.lower)

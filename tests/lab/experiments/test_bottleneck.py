@@ -53,10 +53,15 @@ def test_every_length_is_in_one_group_and_none_is_empty(lengths, groups):
 @pytest.mark.parametrize(
     ("systems", "sources", "groups", "words"),
     [
-        ({}, SOURCES, 2, "there are no systems to compare"),
-        ({"one": TRUNCATED[1:]}, SOURCES, 2, "there are 6 sources, but 5 lines of one: they go in pairs"),
+        ({}, SOURCES, 2, "no systems to compare"),
+        (
+            {"one": TRUNCATED[1:]},
+            SOURCES,
+            2,
+            "there are 6 sources, but 5 lines of one: they must correspond line by line",
+        ),
         ({"one": TRUNCATED}, SOURCES[1:], 2, "there are 5 sources, but 6 lines of the references"),
-        ({"one": TRUNCATED}, SOURCES, 0, "6 sentences cannot be put into 0 groups"),
+        ({"one": TRUNCATED}, SOURCES, 0, "6 sentences cannot be divided into 0 groups"),
     ],
 )
 def test_what_cannot_be_compared_is_said(systems, sources, groups, words):

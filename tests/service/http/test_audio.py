@@ -109,16 +109,16 @@ def test_what_is_wrong_is_said_as_openai_says_it(client, monkeypatch):
     def message(answer):
         return answer.json()["error"]["message"]
 
-    assert "speech.wav is not a sound that can be read" in message(ask(client, 400, b"I am a text.", "speech.wav"))
+    assert "speech.wav is not a readable audio file" in message(ask(client, 400, b"I am a text.", "speech.wav"))
     assert "response_format is 'xml'" in message(ask(client, 400, response_format="xml"))
-    assert "model is 'other', which is no speech recognizer here; it is one of ears" in message(
+    assert "model is 'other', which is not a speech recognizer served here; choose one of ears" in message(
         ask(client, 404, model="other")
     )
-    assert "'colour' is no field here" in message(ask(client, 400, colour="red"))
+    assert "'colour' is not a known field" in message(ask(client, 400, colour="red"))
     assert "file is missing" in message(client.post(PATH, data={"model": "ears"}))
-    assert "the body has more than 200,000 bytes" in message(ask(client, 413, bytes(300_000)))
+    assert "the request body exceeds the limit of 200,000 bytes" in message(ask(client, 413, bytes(300_000)))
     monkeypatch.setattr(recognizers, "MAX_SECONDS", 0.5)
-    assert "a.wav has 0.8 seconds; 0.5 are taken at once: send parts of it" in message(ask(client, 400))
+    assert "a.wav is 0.8 seconds long; the maximum is 0.5: split it" in message(ask(client, 400))
 
 
 def test_silence_has_no_text(client):
@@ -152,10 +152,10 @@ def test_a_text_is_spoken_as_by_the_product(client, speaking):
 @pytest.mark.parametrize(
     ("more", "status", "words"),
     [
-        ({"voice": "alloy"}, 400, "'alloy' is none of the speakers 'ann', 'bob'"),
-        ({"speed": 2.0}, 400, "speed is 2; a voice has its own"),
-        ({"input": "!!"}, 400, "text 1 has nothing that the voice can speak"),
-        ({"model": "other"}, 404, "which is no voice here; it is one of mouth"),
+        ({"voice": "alloy"}, 400, "'alloy' is not one of the speakers 'ann', 'bob'"),
+        ({"speed": 2.0}, 400, "speed is 2; the speed is fixed by the model"),
+        ({"input": "!!"}, 400, "text 1 has nothing the model can speak"),
+        ({"model": "other"}, 404, "which is not a voice served here; choose one of mouth"),
     ],
 )
 def test_what_cannot_be_spoken_is_refused(client, more, status, words):

@@ -138,15 +138,15 @@ def test_a_control_code_changes_what_is_likely(complete, models):
 @pytest.mark.parametrize(("body", "status", "words"), [
     ({"presence_penalty": 0.5}, 400, "presence_penalty is 0.5: this penalty is not supported: leave it out, or use repetition_penalty"),
     ({"suffix": "end"}, 400, "suffix is 'end': this is not supported: leave it out"),
-    ({"model": "gpt5"}, 404, "model is 'gpt5', which is no language model here; it is one of gpt2, ctrl, rnn"),
-    ({"model": None}, 400, "model is missing; it is one of gpt2, ctrl, rnn"),
-    ({"model": "ctrl"}, 400, "a text of this model begins with a control code, and the prompt is empty: give a code, Letters, Tales"),
+    ({"model": "gpt5"}, 404, "model is 'gpt5', which is not a language model served here; choose one of gpt2, ctrl, rnn"),
+    ({"model": None}, 400, "model is missing; choose one of gpt2, ctrl, rnn"),
+    ({"model": "ctrl"}, 400, "texts of this model begin with a control code, but the prompt is empty: give a code, Letters, Tales"),
     ({"model": "ctrl", "code": "tale"}, 400, "the model has no control code 'tale'; near are Tales"),
-    ({"n": 3, "temperature": 0}, 400, "n is 3, but temperature is 0, and the likeliest text is one: raise the temperature"),
-    ({"prompt": [4, 999]}, 400, "prompt has the token id 999; the model has 0 to 24"),
+    ({"n": 3, "temperature": 0}, 400, "n is 3, but at temperature 0 there is only one text: raise the temperature"),
+    ({"prompt": [4, 999]}, 400, "prompt contains the token id 999; valid ids are 0 to 24"),
     ({"prompt": []}, 400, "prompt is an empty list: give at least one text"),
-    ({"prompt": ["a"] * 20, "n": 2}, 400, "20 prompts with n 2 are 40 texts; one request may ask for 32"),
-    ({"best_of": 5}, 400, "best_of is 5: it is not supported, unless it is n, which is 1"),
+    ({"prompt": ["a"] * 20, "n": 2}, 400, "20 prompts with n 2 are 40 texts; the limit per request is 32"),
+    ({"best_of": 5}, 400, "best_of is 5: it is not supported unless it equals n, which is 1"),
     ({"stop": [""]}, 400, "a stop string is empty"),
     ({"stream": True, "stop": [""]}, 400, "a stop string is empty"),
     ({"echo": True, "logprobs": 1, "prompt": "cat " * 30}, 400, "but the model has positions for 64"),
@@ -175,7 +175,7 @@ def test_a_text_is_seen_from_inside(client, models):
         for row, weights in enumerate(look["attention"][0][0] if layers else []):
             assert sum(weights) == pytest.approx(1, abs=1e-3) and not any(weights[row + 1 :])
     answer = client.post("/v1/look/text", json={"text": "the cat" * 200, "model": "gpt2"})
-    assert answer.json() == {"error": "the text has 1,401 tokens; one that is inspected has at most 64: take less"}
+    assert answer.json() == {"error": "the text has 1,401 tokens; the limit for inspection is 64: shorten it"}
 
 
 def test_a_long_text_lets_others_through_and_ends_when_its_client_leaves(running, client, complete):
@@ -214,7 +214,7 @@ def test_without_a_translator_translations_are_refused_with_a_sentence(models):
         ):
             answer = client.post(path, json=body)
             assert answer.status_code == 404 and answer.json() == {
-                "error": "no translator is served here; /v1/models lists what is"
+                "error": "no translation model is served here; see /v1/models"
             }
         assert client.get("/languages").json() == [] and client.get("/frontend/settings").status_code == 200
         assert client.get("/openapi.json").status_code == 200
@@ -233,5 +233,5 @@ def test_the_official_client_reads_all_of_it(running):
     assert "".join(part.choices[0].text for part in parts) == whole.choices[0].text
     with pytest.raises(openai.BadRequestError, match="this penalty is not supported"):
         own.completions.create(**body, frequency_penalty=1)
-    with pytest.raises(openai.NotFoundError, match="no language model here"):
+    with pytest.raises(openai.NotFoundError, match="not a language model"):
         own.completions.create(**{**body, "model": "gpt5"})

@@ -216,7 +216,7 @@ def test_requests_of_one_client_are_limited_before_its_key_and_its_body_are_read
         codes = [client.post("/nowhere", content=b"{").status_code for _ in range(3)]
         assert codes == [404, 404, 429]
         refused = client.post("/translate", json={})
-        assert refused.json()["error"] == "one client may ask 2 times a minute: try again later"
+        assert refused.json()["error"] == "one client may send 2 requests per minute: try again later"
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert client.get("/health").status_code == 200  # pages are not counted
 
@@ -232,9 +232,9 @@ def test_a_quota_forgets_after_a_minute_and_keeps_one_entry_a_second():
     for number in range(1_000):
         quota.charge(1, 10, 100 + number / 100)
     assert len(quota.recent) <= 10
-    with pytest.raises(Refusal, match="you may ask 1,000 times a minute"):
+    with pytest.raises(Refusal, match="you may send 1,000 requests per minute"):
         quota.charge(1, 0, 120.0)
-    with pytest.raises(Refusal, match="you may send 10,000 characters a minute"):
+    with pytest.raises(Refusal, match="you may send 10,000 characters per minute"):
         quota.charge(0, 1, 120.0)
     quota.charge(0, 0, 120.0)  # nothing is over nothing
     quota.charge(1_000, 10_000, 180.0)

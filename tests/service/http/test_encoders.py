@@ -146,34 +146,34 @@ def test_what_is_wrong_is_said_in_a_sentence(ask):
     wrong = {
         ("fill", 400): (
             {"text": ["a [MASK]", "no mask"]},
-            "text 2 has no [MASK]: put it where a word is to be filled in",
+            "text 2 has no [MASK]: put it where a word should be filled in",
         ),
-        ("classify", 400): ({"text": "x"}, "model is missing; it is one of classifier, pairs, choices"),
+        ("classify", 400): ({"text": "x"}, "model is missing; choose one of classifier, pairs, choices"),
         ("classify", 404): (
             {"text": "x", "model": "tagger"},
-            "model is 'tagger', which is no model that can classify here; it is one of classifier, pairs, choices",
+            "model is 'tagger', which is not a model that can classify served here; choose one of classifier, pairs, choices",
         ),
         ("tag", 400): (
             {"text": "a" * 10_001, "model": "tagger"},
-            "text 1 has 10,001 characters; one text may have 10,000: split it",
+            "text 1 has 10,001 characters; the limit per text is 10,000: split it",
         ),
         ("answer", 400): ({"question": " ", "context": "x"}, "text 1 is empty: send at least a word"),
         ("similarity", 400): (
             {"text": "x", "others": ["y"] * 20},
-            "there are 21 texts; one request may have 20",
+            "there are 21 texts; the limit per request is 20",
         ),
     }
     for (path, status), (body, sentence) in wrong.items():
         assert ask(path, status, **body) == {"error": sentence}
     pair = ask("classify", 400, text=[["a", "b"], "x"], model="pairs")["error"]
-    assert pair == "text 2 has 1 part, and the model reads 2 parts: put a tab between two parts"
+    assert pair == "text 2 has 1 part, but the model expects 2 parts: separate parts with tabs"
     assert ask("classify", 400, text=[[]], model="choices")["error"].startswith("text")
     long = ask("fill", 400, text="the dog " * 90 + "[MASK]")["error"]
     assert long.startswith("text 1 has ") and "the model has positions for 70" in long
     long = {"text": "the dog " * 90, "model": "classifier"}
-    assert "shorten it, or let its end be cut off (too_long='cut'" in ask("classify", 400, **long)["error"]
+    assert "shorten it, or allow truncation (too_long='cut'" in ask("classify", 400, **long)["error"]
     assert ask("classify", too_long="cut", **long)["texts"][0]["label"] in LABELS
-    assert "no translator is served here" in ask("translate", 404, text="x", target="en")["error"]
+    assert "no translation model is served here" in ask("translate", 404, text="x", target="en")["error"]
 
 
 def test_a_key_is_asked_for_and_charged(encoders):
@@ -198,7 +198,7 @@ def test_folders_are_served_by_what_they_can_do_or_by_what_is_said(tmp_path):
     service = Service([first, second])
     assert service.listing == "fill: bert\nembed: bert-2"
     service.close()
-    with pytest.raises(ValueError, match="is a masked language model, which has no languages: write its name alone"):
+    with pytest.raises(ValueError, match="is a masked language model, which has no languages: give its name only"):
         open_models([f"ko-en={folder}"], "cpu", "torch")
     with pytest.raises(ValueError, match="is a masked language model: it cannot tag; use heed fill or evaluate"):
         open_models([f"tag={folder}"], "cpu", "torch")
@@ -216,7 +216,7 @@ def test_a_classifier_that_is_no_encoder_is_served_without_a_look_inside(tmp_pat
         assert found["probabilities"].keys() == set(own.processors["labels"].names)
         refused = client.post("/v1/look/text", json={"text": "책"})
         assert refused.status_code == 404
-        assert refused.json() == {"error": "no model to look into is served here; /v1/models lists what is"}
+        assert refused.json() == {"error": "no model to look into is served here; see /v1/models"}
     running.stop()
 
 

@@ -128,7 +128,7 @@ def test_bodies_that_arrive_share_the_memory_limit(start, bodies_started, monkey
         wait_until(lambda: sent() == 503)
         late.sendall(b"x" * 15_000)
         said = late.recv(2000)
-        assert said.startswith(b"HTTP/1.1 503 ") and b"too much is being sent at once: try again later" in said
+        assert said.startswith(b"HTTP/1.1 503 ") and b"too many uploads at once: try again later" in said
         assert translated(client) == 200  # a short one fits
         for connection in held:
             connection.close()
@@ -163,7 +163,7 @@ def test_too_many_terms_are_counted_before_they_are_read(single_model, given, se
     for place, asked in PLACES.items():
         said = single_model[1].post(place, json=asked | given)
         assert said.status_code == 400, said.text
-        assert said.json()["error"] == f"{sentence}; one request may have 5,000"
+        assert said.json()["error"] == f"{sentence}; the limit per request is 5,000"
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -214,7 +214,7 @@ def test_terms_in_a_sentence_are_bounded(single_model, monkeypatch):
     monkeypatch.setattr(model.translator, "parts", lambda text: [text])
     for worker in model.workers:
         monkeypatch.setattr(worker, "submit", None)
-    sentence = "a sentence has 33 terms of the glossary, and 32 are allowed: divide it, or leave terms out"
+    sentence = "a sentence has 33 glossary terms, and the limit is 32: split it, or remove terms"
     for place, asked in PLACES.items():
         field = "q" if "q" in asked else "text"
         said = client.post(place, json=asked | {field: "책 " * 33} | terms)
@@ -295,7 +295,7 @@ def test_reranking_by_samples_and_a_glossary_are_refused_together(single_model, 
         monkeypatch.setattr(translator, "decoding", replace(ko_en.decoding, candidates_from="samples"))
     asked = ASKED | {"rerank": "mbr"}
     said = client.post("/v1/translate", json=asked | {"text": "나는 책을 읽어요.", "glossary": {"책": "book"}})
-    assert said.status_code == 400 and "terms are found by a beam search" in said.json()["error"]
+    assert said.status_code == 400 and "terms need beam search" in said.json()["error"]
     kept = client.post("/v1/translate", json=asked | {"text": "나는 {n}을 읽어요."}).json()
     assert "{n}" in kept["translations"][0]["text"]  # what is protected is no glossary
 

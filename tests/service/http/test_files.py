@@ -36,12 +36,12 @@ def test_every_field_beside_a_file_stays_text(client, field):
     ("name", "data", "sentence"),
     [
         ("a.docx", bomb(), "would unpack to"),
-        ("a.docx", b"PK not a zip", "not a document of Word"),
+        ("a.docx", b"PK not a zip", "not a Word document"),
         ("a.exe", b"MZ", "heed translates .txt"),
         ("a", b"text", "ends in nothing"),
         ("a.txt", b"\xff\xfe\xfd\xfc\x00", "not UTF-16"),
         ("a.txt", "가".encode() + b"\xff", "line 1 is not UTF-8"),
-        ("a.tsv", b"x", "say which column"),
+        ("a.tsv", b"x", "choose the column"),
     ],
 )
 def test_bad_files_are_refused_in_a_sentence(client, name, data, sentence):
@@ -147,7 +147,7 @@ def test_refused_files_leave_nothing_behind(start, monkeypatch, tmp_path):
 
 def test_what_a_file_holds_is_counted_in_characters(client):
     said = send(client, "a.txt", ("가" * 99 + ". ").encode() * 1001)
-    assert said.status_code == 400 and "characters; one request may have 100,000" in said.json()["error"]
+    assert said.status_code == 400 and "characters; the limit per request is 100,000" in said.json()["error"]
 
 
 def test_a_file_is_removed_when_its_time_is_up(monkeypatch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heed.service.http.hosts import check_host, host_name
+from heed.service.http.hosts import check_host, host_name, is_loopback
 from heed.service.http.limits import Refusal
 from heed.service.http.service import Service, Settings
 from tests.service.http.conftest import RunningService
@@ -27,7 +27,7 @@ def test_loopback_names_the_address_reached_and_allowed_names_are_answered(host)
      "localhost@evil.example", "x\"><script>", "0.0.0.0", "[::1", "::1", "é"],
 )  # fmt: skip
 def test_every_other_host_is_refused(host):
-    with pytest.raises(Refusal, match="does not answer to this Host: heed serve --allowed-host NAME") as refused:
+    with pytest.raises(Refusal, match="is not allowed: start heed serve with --allowed-host NAME") as refused:
         check_host(scope(host), ("mine.example",))
     assert refused.value.status == 421
     check_host(scope(host), ("*",))
@@ -58,3 +58,11 @@ def test_nothing_is_read_under_another_name_whatever_is_asked_for():
             assert said.status_code == 421 and "evil" not in said.text + str(said.headers)
             assert client.request(method, place).status_code != 421
     running.stop()
+
+
+@pytest.mark.parametrize(
+    ("host", "right"),
+    [("localhost", True), ("a.localhost", True), ("127.0.0.9", True), ("::1", True), ("10.0.0.1", False), ("local.host", False)],
+)  # fmt: skip
+def test_only_these_always_lead_to_the_machine_that_asks(host, right):
+    assert is_loopback(host) is right

@@ -71,11 +71,11 @@ def test_a_rollout_is_the_product_of_its_layers():
     [
         ("classify", {}, 400, "image is missing"),
         ("classify", {"image": "!!", "model": "vit"}, 400, "image 1 is not base64"),
-        ("classify", {"image": [encoded(png()), encoded(b"no image")], "model": "vit"}, 400, "image 2 is no image that Pillow can read"),
-        ("classify", {"image": []}, 400, "there are 0 images; one request may have 1 to 64"),
-        ("classify", {"image": encoded(png())}, 400, "model is missing; it is one of vit, mean"),
-        ("classify", {"image": encoded(png()), "model": "x"}, 404, "which is no image classifier here"),
-        ("look", {"image": encoded(b"\x89PNG"), "model": "vit"}, 400, "the image is no image that Pillow can read"),
+        ("classify", {"image": [encoded(png()), encoded(b"no image")], "model": "vit"}, 400, "image 2 is not an image that Pillow can read"),
+        ("classify", {"image": []}, 400, "there are 0 images; a request may have 1 to 64"),
+        ("classify", {"image": encoded(png())}, 400, "model is missing; choose one of vit, mean"),
+        ("classify", {"image": encoded(png()), "model": "x"}, 404, "which is not a image classifier served here"),
+        ("look", {"image": encoded(b"\x89PNG"), "model": "vit"}, 400, "the image is not an image that Pillow can read"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(service, path, body, status, words):

@@ -156,7 +156,7 @@ def test_settings_health_and_documents(client):
         ({"q": "a", "source": "ko"}, 400, "Invalid request: missing target parameter"),
         ({"q": "a", "source": "xx", "target": "en"}, 400, "xx is not supported"),
         ({"q": "a", "source": "auto", "target": "xx"}, 400, "xx is not supported"),
-        ({"q": "a", "source": "auto", "target": "ko"}, 400, "target is 'ko', into which nothing is translated here; it is one of en, de"),
+        ({"q": "a", "source": "auto", "target": "ko"}, 400, "target is 'ko', which is not available as a target here; it is one of en, de"),
         ({"q": "a", "source": "de", "target": "en"}, 400, "English (en) is not available as a target language from German (de)"),
         ({"q": "a", "source": "ko", "target": "en", "format": "pdf"}, 400, "pdf format is not supported"),
         ({"q": "a", "source": "ko", "target": "en", "alternatives": 99}, 400, "alternatives is 99"),
@@ -189,7 +189,7 @@ def test_other_bodies_and_places_are_refused(client):
     assert client.post("/translate", content=b"a", headers={"content-type": "text/plain"}).status_code == 415
     assert client.post("/translate", content=rb'{"q":"\ud800","source":"ko","target":"en"}',
                        headers={"content-type": "application/json"}).status_code == 400  # fmt: skip
-    assert client.get("/nothing").json()["error"].startswith("there is nothing at this address")
+    assert client.get("/nothing").json()["error"].startswith("not found")
     assert client.get("/translate").status_code == 405
     assert client.get("/assets/..%2fapp.py").status_code == 404
 
@@ -222,8 +222,7 @@ def test_a_text_in_a_language_that_is_not_translated_is_not_taken_for_another(st
         assert refused.status_code == 400
         body = refused.json()
         assert body["error"] == (
-            "this looks like English, and no model here translates from it; to translate it all the same, say which "
-            "language it is: ko"
+            "this looks like English, and no model here translates from it; to translate it anyway, set the source language: ko"
         )
         assert (
             body["detected"]["language"] == "en" and body["detected"]["confidence"] > 0.9 and body["sources"] == ["ko"]

@@ -86,7 +86,7 @@ def test_a_request_that_takes_too_long_is_cancelled_with_its_jobs(start_with_cli
     running, client = start_with_client(limits={"seconds": 0.3})
     free, _begun = block_model(running, monkeypatch)
     late = translate(client, [HELLO, "나는 책을 읽어요.", "그는 학교에 가요."])
-    assert late.status_code == 503 and "not done within 0.3 seconds" in late.json()["error"]
+    assert late.status_code == 503 and "timed out after 0.3 seconds" in late.json()["error"]
     wait_until(lambda: not running.service.gate.active)  # though the model is still held
     assert running.service.catalogue.models[0].worker.waiting_tokens == 0
     free.set()
@@ -113,8 +113,8 @@ def test_a_client_that_disconnects_cancels_its_jobs(start_with_client, monkeypat
 def test_sizes_are_limited(start_with_client):
     _, client = start_with_client(limits={"characters": 20, "texts": 2, "bytes": 1000})
     assert translate(client, "가" * 20).status_code == 200
-    assert translate(client, "가" * 21).json()["error"] == "there are 21 characters; one request may have 20"
-    assert translate(client, ["가"] * 3).json()["error"] == "there are 3 texts; one request may have 2"
+    assert translate(client, "가" * 21).json()["error"] == "there are 21 characters; the limit per request is 20"
+    assert translate(client, ["가"] * 3).json()["error"] == "there are 3 texts; the limit per request is 2"
     large = translate(client, "가" * 900)
     assert large.status_code == 413 and "more than 1,000 bytes" in large.json()["error"]
 
@@ -211,13 +211,15 @@ def test_a_file_of_keys_that_cannot_be_read_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="none: the keys cannot be read: No such file or directory"):
         read_keys(tmp_path / "none")
     (tmp_path / "keys").write_bytes(b"k\xff\n")
-    with pytest.raises(ValueError, match="keys is not UTF-8: write a key a line"):
+    with pytest.raises(ValueError, match="keys is not UTF-8: write one key per line"):
         read_keys(tmp_path / "keys")
 
 
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_port_out_of_range_is_an_error(port):
-    with pytest.raises(ValueError, match=rf"there is no port {port}: --port is from 0 \(any that is free\) to 65535"):
+    with pytest.raises(
+        ValueError, match=rf"{port} is not a valid port: --port must be from 0 \(any free port\) to 65535"
+    ):
         bind_socket("127.0.0.1", port)
 
 

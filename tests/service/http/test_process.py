@@ -91,7 +91,7 @@ def test_sigterm_finishes_what_is_in_flight_refuses_the_rest_and_leaves_with_0(s
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "no model was named, and there is no runs/demo: make it with `make demo`, or train one with heed train"),
+        ((), "no model given, and there is no runs/demo: create it with `make demo`, or train one with heed train"),
         (("nowhere",), "nowhere: no such folder"),
         (("FOLDER", "--runs", "nowhere"), "nowhere: no such folder of runs"),
         (("FOLDER", "FOLDER"), "small and small-2 both translate ko to en: serve one of them"),
@@ -116,7 +116,7 @@ def test_languages_of_a_model_can_be_given(folder, tmp_path):
     facts = json.loads((nameless / "config.json").read_text())
     del facts["sha256"]  # of what it said before
     (nameless / "config.json").write_text(json.dumps({**facts, "languages": {"source": None, "target": None}}))
-    with pytest.raises(ValueError, match="does not say which languages it is for: write them before it, as in ko-en="):
+    with pytest.raises(ValueError, match="does not specify its languages: prefix them, as in ko-en="):
         open_models([str(nameless)], "cpu", "torch")
     (model,) = open_models([f"fr-pt-BR={nameless}"], "cpu", "torch")
     assert (model.source, model.target) == ("fr", "pt-BR")

@@ -124,20 +124,20 @@ def test_requests_that_wait_together_share_a_batch():
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({}, "say for whom: items or user, one of them"),
-        ({"items": ["tea"], "user": "ann"}, "say for whom: items or user, one of them"),
+        ({}, "give either items or user"),
+        ({"items": ["tea"], "user": "ann"}, "give either items or user"),
         ({"items": ["Tea"]}, "'Tea' is none of the 12 items that the model was trained on; did you mean tea?"),
         ({"items": [["tea"], ["?"]]}, "'?' is none of the 12 items that the model was trained on"),
-        ({"items": [["tea"], ["?"]], "unknown": "leave_out"}, "history 2 has no items that the model knows: there is nothing to go by"),
-        ({"user": "eve"}, "'eve' is none of the 3 users that the model was trained on: name what they did as items instead"),
+        ({"items": [["tea"], ["?"]], "unknown": "leave_out"}, "history 2 has no items that the model knows"),
+        ({"user": "eve"}, "'eve' is not one of the 3 users the model was trained on: give items instead"),
         ({"user": "new"}, "history 1 has no items that the model knows"),
-        ({"user": "ann", "model": "masked"}, "the model folder has no histories of users (task.histories): name what they did as items instead"),
+        ({"user": "ann", "model": "masked"}, "the model folder has no user histories (task.histories): give items instead"),
         ({"items": ["tea"], "k": 0}, "k is 0: input should be greater than or equal to 1"),
         ({"items": []}, "items is []: "),
-        ({"items": [["tea"]] * 31}, "there are 31 texts; one request may have 30"),
-        ({"items": ["tea"] * 700}, "there are 2,100 characters; one request may have 2,000"),
-        ({"items": [["tea"]] * 21, "explain": True}, "recommendations after 20 histories are explained at once"),
-        ({"items": [["tea"]] * 101, "k": 1000}, "101,000 recommendations are asked for; one request may have 100,000"),
+        ({"items": [["tea"]] * 31}, "there are 31 texts; the limit per request is 30"),
+        ({"items": ["tea"] * 700}, "there are 2,100 characters; the limit per request is 2,000"),
+        ({"items": [["tea"]] * 21, "explain": True}, "explain supports at most 20 histories per request"),
+        ({"items": [["tea"]] * 101, "k": 1000}, "101,000 recommendations requested; the limit per request is 100,000"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_answered_is_said_in_a_sentence(ask, body, says):
@@ -168,7 +168,7 @@ def test_items_are_found_by_name_in_pages(client, ask):
     assert items(q="nothing") == {"items": [], "total": 0, "next": None, "model": "shop"}
     wrong = client.get("/v1/items", params={"limit": 101, "model": "shop"})
     assert wrong.status_code == 400 and wrong.json()["error"].startswith("limit: ")
-    assert "model is missing; it is one of shop, masked" in client.get("/v1/items").json()["error"]
+    assert "model is missing; choose one of shop, masked" in client.get("/v1/items").json()["error"]
 
 
 def test_models_say_how_many_items_and_users_they_have(client):

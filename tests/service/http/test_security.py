@@ -143,7 +143,7 @@ def test_an_internal_error_is_reported_without_the_text(start, caplog, monkeypat
         patch.setattr(worker, "run", broken)
         said = client.post("/translate", json={"q": "쉿, 비밀이에요.", "source": "ko", "target": "en"})
         assert said.status_code == 500
-        assert said.json() == {"error": "an internal error; the request is not to blame"}
+        assert said.json() == {"error": "internal server error"}
         assert said.headers["x-content-type-options"] == "nosniff"
         assert "RuntimeError at /translate" in _logged(caplog) and "비밀" not in _logged(caplog)
         assert "without starting response" not in caplog.text

@@ -142,13 +142,13 @@ def test_facts_of_models(client):
     ("place", "fields", "sentence"),
     [
         ("translate", {}, "text is missing"),
-        ("translate", {"text": "a", "what": 1}, "'what' is no field here; there is text, source"),
-        ("translate", {"text": HELLO}, "target is missing; it is one of en, de"),
+        ("translate", {"text": "a", "what": 1}, "'what' is not a known field; the fields are text, source"),
+        ("translate", {"text": HELLO}, "target is missing; it must be one of en, de"),
         ("translate", {"text": HELLO, "target": "en", "beam": 99}, "beam is 99"),
         ("translate", {"text": HELLO, "target": "de", "source": "ko", "glossary": {"a": "b"}}, "goes through en"),
         ("alternatives", {"text": HELLO, "target": "en", "translation": "a b", "word": 7}, "word is 7; the translation has 2 words"),
-        ("look", {"text": HELLO, "source": "ko", "target": "de"}, "no one model translates ko to de"),
-        ("look", {"text": "한국어는 " * 300, "source": "ko", "target": "en"}, "a sentence that is inspected has at most"),
+        ("look", {"text": HELLO, "source": "ko", "target": "de"}, "no single model translates ko to de"),
+        ("look", {"text": "한국어는 " * 300, "source": "ko", "target": "en"}, "the limit for inspection is "),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(client, place, fields, sentence):

@@ -46,7 +46,7 @@ def test_an_image_is_classified_and_looked_into(start):
     rolled = pixel(page, "#images-canvas")
     page.click("#images-rollout")
     assert pixel(page, "#images-canvas") != rolled
-    assert page.text_content("#images-says") == "What is looked at for the classes. Layer 3, the mean of all heads."
+    assert page.text_content("#images-says") == "Attention used for classification. Layer 3, the mean of all heads."
     page.click(".image-map >> nth=1")
     assert page.text_content("#images-says").endswith("Layer 3, head 2.")
 
@@ -57,14 +57,14 @@ def test_a_patch_is_pointed_at_kept_and_moved_with_the_keys(start):
     before = pixel(page, ".image-map canvas")
     box = page.locator("#images-canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.6)
-    assert page.text_content("#images-says").startswith("What the patch in row 3, column 2 looks at.")
+    assert page.text_content("#images-says").startswith("Attention of the patch in row 3, column 2.")
     assert pixel(page, ".image-map canvas") != before
     page.mouse.move(1, 1)
     assert "rollout" in page.text_content("#images-says").lower() and pixel(page, ".image-map canvas") == before
     page.focus("#images-canvas")
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
-    assert page.text_content("#images-says").startswith("What the patch in row 2, column 2 looks at.")
+    assert page.text_content("#images-says").startswith("Attention of the patch in row 2, column 2.")
     page.keyboard.press("Escape")
     assert "rollout" in page.text_content("#images-says").lower()
 
@@ -78,7 +78,7 @@ def test_the_other_model_is_asked_with_the_same_image_and_an_error_is_said(start
     (tmp_path / "text.png").write_text("no image", "utf-8")
     page.set_input_files("#images-file", str(tmp_path / "text.png"))
     page.wait_for_selector("#images-out .error")
-    assert page.text_content("#images-out .error") == "the image is no image that Pillow can read"
+    assert page.text_content("#images-out .error") == "the image is not an image that Pillow can read"
     assert not page.is_visible("#images-inside")
 
 

@@ -78,9 +78,10 @@ def test_the_map_leads_to_the_parts_of_a_layer_and_lights_where_one_is(inside, s
 
 def test_a_head_is_opened_and_its_values_read(inside, seen):
     assert inside.locator(".thumb").count() == 2 * (2 + 1)
+    inside.click("#all")
     before = pixels(inside, "#map")
-    inside.click('[aria-label="Layer 2, head 1"]')
-    assert inside.text_content("#detail-title") == "Cross attention · layer 2 · head 1"
+    inside.click('[data-layer="1"][data-head="0"]')
+    assert inside.text_content("#detail-title").startswith("Cross attention · layer 2 · head 1")
     assert pixels(inside, "#map") != before
     inside.hover("#map")
     row, column = inside.evaluate(
@@ -114,13 +115,13 @@ def test_parts_lines_words_marks_threshold_and_mask_change_the_map(inside):
     inside.focus("#map")
     inside.keyboard.press("ArrowDown")
     inside.keyboard.press("ArrowRight")
-    assert "it is the future" in inside.text_content("#readout")
+    assert "it comes later" in inside.text_content("#readout")
     inside.wait_for_selector(".query-table .closed")
     assert texts(inside, ".query-table .closed .weight")[0] == "masked"
 
 
 def test_one_query_is_computed_before_your_eyes(inside, seen):
-    inside.click('[aria-label="Layer 1, head 2"]')
+    inside.click('[data-layer="0"][data-head="1"]')
     inside.select_option("#query-row", "1")
     first = f"{seen['cross'][0][1][1][0]:.3f}"
     inside.wait_for_function("first => document.querySelector('.query-table .weight').textContent === first", arg=first)
@@ -220,7 +221,7 @@ def test_each_model_can_be_looked_into(visit):
 
 
 def test_a_row_of_the_map_is_taken_marked_and_shown(inside, seen):
-    inside.click('[aria-label="Layer 1, head 2"]')
+    inside.click('[data-layer="0"][data-head="1"]')
     plain = pixels(inside, "#map")
     box = inside.locator("#map").bounding_box()
     inside.mouse.click(box["x"] + box["width"] - 12, box["y"] + box["height"] - 12)  # in the last row
@@ -235,14 +236,14 @@ def test_a_row_of_the_map_is_taken_marked_and_shown(inside, seen):
 
 def test_it_begins_at_the_head_that_aligns_best_and_heads_are_named_by_what_they_do(visit, seen):
     roles = json.loads(json.dumps(seen["roles"]))
-    roles["cross"][1][0] = {"role": "aligned", "share": 0.734, "aligned": 0.734}
+    roles["cross"][1][0] = {"role": "aligned", "share": 0.934, "aligned": 0.934}
     roles["encoder"][0][1] = {"role": "previous", "share": 0.6, "aligned": 0.0}
     page = visit()
     page.route("**/v1/look", lambda route: route.fulfill(json={**seen, "roles": roles}))
     page.goto(f"{page.url.partition('#')[0]}{ADDRESS}")
     page.wait_for_selector(".query-table")
-    assert page.text_content("#detail-title") == "Cross attention · layer 2 · head 1 · aligned word, 73%"
-    assert page.get_attribute('[data-layer="1"][data-head="0"]', "title") == "Layer 2, head 1: aligned word, 73%"
+    assert page.text_content("#detail-title") == "Cross attention · layer 2 · head 1 · aligned word, 93%"
+    assert page.get_attribute('[data-layer="1"][data-head="0"]', "title") == "Layer 2, head 1: aligned word, 93%"
     assert page.get_attribute('[data-layer="1"][data-head="0"]', "aria-pressed") == "true"
     page.click("[data-name=encoder]")
     page.click('[aria-label="Layer 1, head 2: previous token, 60%"]')
@@ -262,6 +263,7 @@ def test_what_is_unlikely_is_hidden(visit, seen):
     page.goto(f"{page.url.partition('#')[0]}{ADDRESS}")
     page.wait_for_selector("#bars li")
     assert texts(page, "#bars .token") == ["one", "few", token.removeprefix("▁")]
+    assert page.text_content("#bars .rest") == "All others: less than 0.5% each"
     assert page.text_content("#step-score") == "<1%: “one” was 900 times as likely"
     assert page.get_attribute("#step-score", "title").startswith("log probability -6.908")
 
@@ -271,7 +273,7 @@ def test_the_query_of_a_mean_has_its_weights_and_bars_are_of_one(inside, seen):
     inside.wait_for_function("() => document.querySelector('#query-where').textContent.includes('mean of all')")
     mean = np.mean([head for layer in seen["cross"] for head in layer], axis=0)[0]
     assert np.allclose([float(text) for text in texts(inside, ".query-table tbody .weight")], mean, atol=6e-4)
-    assert "mean of all" in inside.text_content("#query-where") and "no query of their own" in inside.text_content(
+    assert "mean of all" in inside.text_content("#query-where") and "no query of its own" in inside.text_content(
         "#query-body"
     )
     widths = inside.eval_on_selector_all(".query-table .bar", "all => all.map(node => node.style.width)")
@@ -283,6 +285,7 @@ def test_both_scores_of_a_sentence_are_told_with_the_length_penalty(inside, serv
     one = httpx.post(f"{service.url}/v1/translate", json=asked, timeout=120).json()["translations"][0]
     shown = inside.text_content("#whole-score").replace("−", "-")
     assert f"log probability {sum(seen['scores']):.3f}, divided by" in shown
+    assert f"{np.exp(np.mean(seen['scores'])):.0%} a token on average" in shown.replace("<1%", "0%")
     assert f"is the score {one['score']:.3f} by which" in shown
     logp, penalty, score = (float(own) for own in re.findall(r"-?\d+\.\d+", shown))
     assert abs(logp / penalty - score) < 5e-3  # three decimals of each

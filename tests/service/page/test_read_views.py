@@ -110,7 +110,7 @@ def test_an_answer_is_marked_in_its_context_and_another_where_it_stands(start, e
     page = start("answer", question="who sees?", context=TEXT)
     page.wait_for_selector("#answer-out .read-bars")
     [own] = encoders["answerer"].product.answer([("who sees?", TEXT)], n=5)
-    names = [one.text or "(the text does not say)" for one in own.best]
+    names = [one.text or "(no answer in the text)" for one in own.best]
     assert texts(page, "#answer-out .choice-word") == names
     for place, one in enumerate(own.best):
         page.click(f"#answer-out .choice >> nth={place}")
@@ -158,7 +158,7 @@ def test_a_text_that_is_gone_is_given_up_and_an_error_is_said_in_its_place(start
     page.wait_for_selector("#tag-out .read-bars")
     page.fill("#tag-text", " ")
     page.wait_for_selector("#tag-out > .muted:only-child")
-    assert page.inner_text("#tag-out") == "What the model finds in the text is marked here."
+    assert page.inner_text("#tag-out") == "Entities found in the text are highlighted here."
 
 
 def test_attention_over_a_text_is_seen(start):

@@ -68,7 +68,7 @@ def shown(page, shop, history, exclude=True):
 def test_items_are_searched_for_and_picked_and_what_comes_next_is_seen_at_once(start, shop):
     page = start()
     assert page.text_content("nav [aria-current]") == "Recommend" and not page.is_visible("nav [data-view=translate]")
-    assert page.inner_text("#recommend-out") == "Pick items, and what comes next appears here."
+    assert page.inner_text("#recommend-out") == "Pick items to see recommendations here."
     page.focus("#recommend-input")
     page.wait_for_selector("[role=option]")
     assert texts(page, "[role=option]") == ITEMS, "frequent items are suggested before anything is typed"
@@ -124,7 +124,7 @@ def test_a_recommendation_lights_what_it_goes_by(start, shop):
         assert marks == [1 if own > 0 else -1 for own in influence]
         assert (
             page.text_content("#recommend-goes-by")
-            == f"What the score of “{found[place].item}” loses without each item."
+            == f"How much the score of “{found[place].item}” drops without each item."
         )
     page.click(".recommended-one >> nth=3 >> .choice")
     page.hover("#recommend-about")
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_in_its_place(start):
     page.click(".picked-one button")
     page.wait_for_selector("#recommend-out > .muted")
     page.evaluate("location.hash = '#recommend?items=tea'")
-    page.wait_for_selector("#recommend-out .error:text('The service does not answer')")
+    page.wait_for_selector("#recommend-out .error:text('The service is not responding')")
 
 
 def test_while_it_is_asked_the_old_answer_is_pale_and_the_last_one_wins(start, shop):
@@ -174,7 +174,7 @@ def test_while_it_is_asked_the_old_answer_is_pale_and_the_last_one_wins(start, s
     page.route("**/v1/recommend", lambda route: held.append(route) if not held else route.continue_())
     page.click(".recommended-one >> nth=0 >> .small-x")
     page.wait_for_selector("#recommend-out.stale")
-    assert page.text_content("#recommend-status") == "Asking the model …"
+    assert page.text_content("#recommend-status") == "Loading …"
     page.click("#recommend-clear")
     page.wait_for_selector("#recommend-out:not(.stale) > .muted")
     assert page.locator(".recommended-one").count() == 0

@@ -129,4 +129,4 @@ def test_without_a_folder_it_says_how(visit, fake):
 
     fake.answers["/v1/models"] = lambda body: {**MODELS, "runs": False}
     page = visit("#runs", url=fake.url)
-    assert page.text_content("#runs-body") == "Start the service with --runs FOLDER to watch the runs in it."
+    assert page.text_content("#runs-body") == "Start the service with --runs FOLDER to watch its training runs."

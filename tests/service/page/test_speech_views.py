@@ -56,7 +56,7 @@ def test_what_is_no_sound_and_silence_are_told(visit, running, tmp_path):
     (tmp_path / "text.wav").write_text("I am a text.", "utf-8")
     page.set_input_files("#listen-file", tmp_path / "text.wav")
     page.wait_for_selector("#listen-status.error")
-    assert page.inner_text("#listen-status") == "This is no sound that the browser can read."
+    assert page.inner_text("#listen-status") == "The browser cannot read this audio file."
     (tmp_path / "silence.wav").write_bytes(wav_bytes(np.zeros(8000), 16_000))
     page.set_input_files("#listen-file", tmp_path / "silence.wav")
     page.wait_for_selector("#listen-text:has-text('(no words)')")
@@ -72,7 +72,7 @@ def test_a_sentence_is_spoken(visit, running):
     page.fill("#say-text", "!!")
     page.click("#say-go")
     page.wait_for_selector("#say-status.error")
-    assert "nothing that the voice can speak" in page.inner_text("#say-status")
+    assert "nothing the model can speak" in page.inner_text("#say-status")
 
 
 @pytest.mark.parametrize("width", [360, 1100])

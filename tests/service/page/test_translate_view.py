@@ -221,7 +221,7 @@ def test_a_long_text_has_panes_that_scroll_and_the_alternatives_of_one_sentence(
     paste(page, gap.join([TWO] * 5))
     page.wait_for_selector("#target .word")
     assert page.locator("#source").bounding_box()["height"] < 800
-    assert words(page, ".nbest-of") == ["Sentence 3"] and "of the caret" in page.text_content("#nbest-note")
+    assert words(page, ".nbest-of") == ["Sentence 3"] and "at the cursor" in page.text_content("#nbest-note")
     page.keyboard.press("Control+Home")
     assert words(page, ".nbest-of") == ["Sentence 1"]
     page.eval_on_selector(
@@ -293,7 +293,7 @@ def test_a_term_is_sent_and_kept(visit):
     assert page.text_content("#terms") == "No terms yet."
     page.set_input_files("#terms-file", files=[{"name": "a.tsv", "mimeType": "text/plain", "buffer": saved.encode()}])
     page.wait_for_selector("#terms .small-x")
-    assert words(page, "#terms li span") == ["학생", "→", "pupil", "Heed", "stays as it is"]
+    assert words(page, "#terms li span") == ["학생", "→", "pupil", "Heed", "keep as is"]
 
 
 def test_history_is_kept_used_and_cleared(visit):
@@ -333,7 +333,7 @@ def test_a_file_comes_back_translated(visit, ask):
     page = visit("#translate?from=ko&to=en")
     page.click("#mode-file")
     page.set_input_files("#file", files=[{"name": "a.exe", "mimeType": "text/plain", "buffer": b"x"}])
-    assert "a.exe is of a kind that is not translated here" in page.text_content("#file-state")
+    assert "a.exe has an unsupported format" in page.text_content("#file-state")
     page.set_input_files("#file", files=[{"name": "a.txt", "mimeType": "text/plain", "buffer": f"{TEXT}\n".encode()}])
     page.click("#file-go")
     with page.expect_download() as download:
@@ -343,7 +343,7 @@ def test_a_file_comes_back_translated(visit, ask):
 
 def test_the_progress_of_a_file_is_counted_by_the_service(visit):
     page, held = visit("#translate?from=ko&to=en"), []
-    page.route("**/translate_file", held.append)
+    page.route("**/translate_file", lambda route: held.append(route))
     page.route("**/v1/progress/*", lambda route: route.fulfill(json={"done": 12, "total": 40}))
     page.click("#mode-file")
     page.set_input_files("#file", files=[{"name": "a.txt", "mimeType": "text/plain", "buffer": f"{TEXT}\n".encode()}])
@@ -396,7 +396,7 @@ def test_a_chosen_word_stays_while_its_sentence_is_unchanged(visit, ask):
     page.wait_for_selector("#target .word.chosen")
     own = said(page)
     assert own != first and own.endswith(chosen.strip()[-3:])
-    assert page.eval_on_selector("#target .word.chosen", "node => node.title") == "chosen by you"
+    assert page.eval_on_selector("#target .word.chosen", "node => node.title") == "your choice"
     assert not page.query_selector("#target .word.chosen.low")
     page.fill("#source", TWO)  # appended
     page.wait_for_function("own => document.querySelector('#target').innerText.length > own.length", arg=own)

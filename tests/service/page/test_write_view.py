@@ -71,7 +71,7 @@ def test_the_text_goes_on_as_one_types_and_a_text_that_is_gone_is_given_up(start
     page.press("#write-text", "Control+Enter")
     assert page.input_value("#write-text").startswith("the cat")
     page.click("#write-clear")
-    assert page.inner_text(".continuation") == "The model goes on here"
+    assert page.inner_text(".continuation") == "The continuation appears here"
 
 
 def test_another_token_turns_the_text(start, models):
@@ -117,7 +117,7 @@ def test_attention_over_the_text_is_seen_and_a_model_without_says_so(start, writ
     assert page.locator("#grid .thumb").count() == 2 * 3, "two layers, two heads and their mean"
     assert page.is_hidden("#look-languages") and page.is_hidden("#look-beam-label")
     shown = page.text_content("#look-body")
-    assert "predicts each token from those before it" in shown and "What could have stood here" in shown
+    assert "predicts each token from those before it" in shown and "Alternatives at this position" in shown
     assert (
         "Self-attention" in shown and "ecoder" not in shown
     )  # a language model has no encoder and calls nothing a decoder

@@ -36,10 +36,10 @@ class AudioConfig:
     def __post_init__(self):
         if not self.audio:
             raise ValueError(
-                "data.audio names no recordings: a table of path and text, or a folder (docs/guides/speech.md)"
+                "data.audio is empty: give a table of paths and texts, or a folder (docs/guides/speech.md)"
             )
         if self.holdout < 0:
-            raise ValueError(f"data.holdout is {self.holdout}; it must be 0 (chosen) or more")
+            raise ValueError(f"data.holdout is {self.holdout}; it must be 0 (automatic) or more")
         if not self.speeds or any(not SPEEDS[0] <= one <= SPEEDS[1] for one in self.speeds):
             raise ValueError(f"data.speeds is {self.speeds}; each must be from {SPEEDS[0]} to {SPEEDS[1]}")
         if not self.max_seconds > 0:

@@ -37,11 +37,11 @@ def read(name: str, kind: str = "auto", split: str = "train") -> list[Utterance]
     kind = form_of(path) if kind == "auto" else kind
     found = list(FORMS[kind](path, split))
     if not found:
-        raise ValueError(f"{path}: there is not one recording with a text" + _of_split(kind, split))
+        raise ValueError(f"{path}: no recording has a text" + _of_split(kind, split))
     missing = [own.path for own in found if own.frames is None and not own.path.is_file()]
     if missing:
         some = ", ".join(map(str, missing[:SHOWN])) + (" …" if len(missing) > SHOWN else "")
-        raise ValueError(f"{path}: {len(missing):,} of {len(found):,} recordings are not there: {some}")
+        raise ValueError(f"{path}: {len(missing):,} of {len(found):,} recordings are missing: {some}")
     return found
 
 
@@ -55,8 +55,8 @@ def form_of(path: Path) -> str:
         if any(FSDD.fullmatch(own.name) for own in path.iterdir()):
             return "fsdd"
         raise ValueError(
-            f"{path} has neither metadata.csv (LJSpeech) nor recordings with names like 7_name_12.wav (FSDD) nor stored features: "
-            "name a table of path and text"
+            f"{path} has neither metadata.csv (LJSpeech) nor recordings with names like 7_name_12.wav (FSDD) nor "
+            "stored features: give a table of paths and texts"
         )
     check_file(path)
     return "ljspeech" if path.name == "metadata.csv" else "mfcc" if path.name == INDEX else "tsv"
@@ -74,7 +74,7 @@ def table(path: Path, split: str) -> Iterator[Utterance]:
         name, text, *more = [part.strip() for part in line.split("\t")] + [""] * ("\t" not in line)
         if not name or not text or len(more) > 1:
             raise ValueError(
-                f"{path}, line {number}: write it as path, tab, text, and tab, speaker if there are several"
+                f"{path}, line {number}: the format is path, tab, text and, with several speakers, tab, speaker"
             )
         yield Utterance(f"{path.name}:{number}", clean(text), path.parent / name, None, "".join(more))
 
@@ -85,7 +85,7 @@ def ljspeech(path: Path, split: str) -> Iterator[Utterance]:
     for number, line in enumerate(readers.lines(path), 1):
         parts = line.split("|")
         if len(parts) < 2 or not parts[-1].strip():
-            raise ValueError(f"{path}, line {number}: write it as id|text, or id|text|text with numbers in words")
+            raise ValueError(f"{path}, line {number}: the format is id|text, or id|text|normalized text")
         yield Utterance(parts[0], clean(parts[-1]), path.parent / "wavs" / f"{parts[0]}.wav")
 
 
@@ -105,12 +105,12 @@ def stored(path: Path, split: str) -> Iterator[Utterance]:
     folder = path if path.is_dir() else path.parent
     arrays = sorted(folder.glob(STORED))
     if len(arrays) != 1:
-        raise ValueError(f"{folder} has {len(arrays)} arrays of features ({STORED}); there must be one")
+        raise ValueError(f"{folder} has {len(arrays)} arrays of features ({STORED}); there must be exactly one")
     splits = set()
     for number, line in enumerate(readers.lines(folder / INDEX), 1):
         parts = line.split("\t")
         if len(parts) != 5 or not (parts[2].isdecimal() and parts[3].isdecimal()) or not parts[4].strip():
-            raise ValueError(f"{folder / INDEX}, line {number}: write it as split, id, first frame, frames, text")
+            raise ValueError(f"{folder / INDEX}, line {number}: the format is split, id, first frame, frames, text")
         splits.add(parts[0])
         if split in ("all", parts[0]):
             yield Utterance(parts[1], clean(parts[4]), arrays[0], (int(parts[2]), int(parts[3])))
@@ -130,9 +130,9 @@ def stored_features(path: Path) -> np.ndarray:
             values = np.load(file, allow_pickle=False)
     except Exception as error:  # of numpy's reader, which raises errors of many kinds
         why = " ".join(str(error).split())[:200]
-        raise ValueError(f"{path} is damaged, or no array of numpy ({why}): copy it again") from None
+        raise ValueError(f"{path} is damaged, or not a NumPy array ({why}): copy it again") from None
     if values.ndim != 2 or values.dtype.kind not in "fiu":
-        raise ValueError(f"{path} has the shape {values.shape}; features are a table of numbers")
+        raise ValueError(f"{path} has the shape {values.shape}; features must be a table of numbers")
     scale = SCALE.search(path.name)
     values = values.T if values.shape[0] < values.shape[1] else values
     return values.astype(np.float32) / (float(scale[1]) if scale else 1.0)

@@ -68,7 +68,7 @@ def features_of(config: Any, utterances: Sequence[Utterance]) -> SoundFeatures:
     """What computes the features of these recordings, or takes those that are stored."""
     stored = {own.path for own in utterances if own.frames is not None}
     if stored and any(own.frames is None for own in utterances):
-        raise ValueError("data.audio names sounds and stored features: train on one kind")
+        raise ValueError("data.audio mixes recordings and stored features: use one kind")
     sizes = {manifests.stored_features(path).shape[1] for path in stored}
     if len(sizes) > 1:
         raise ValueError(f"data.audio: the stored features have different sizes ({', '.join(map(str, sorted(sizes)))})")
@@ -121,9 +121,7 @@ def _write(
                 sums += made.sum(axis=0, dtype=np.float64), np.square(made, dtype=np.float64).sum(axis=0)
                 file.write(made.astype("<f4").tobytes())
     if not rows:
-        raise ValueError(
-            f"data: all {len(utterances):,} recordings are left out: none is short enough (data.max_seconds)"
-        )
+        raise ValueError(f"data: all {len(utterances):,} recordings are longer than data.max_seconds: none is left")
     count = sum(row["frames"] for row in rows)
     mean = sums[0] / count
     deviation = np.sqrt(np.maximum(sums[1] / count - mean**2, 0))

@@ -29,11 +29,11 @@ class ImagesConfig:
 
     def __post_init__(self):
         if not self.images:
-            raise ValueError("data.images names nothing: set it to a folder with a folder of images for each class")
+            raise ValueError("data.images is empty: set it to a folder with one subfolder of images per class")
         if len(self.columns) != 2 or any(
             column == "" or (type(column) is int and column < 1) for column in self.columns
         ):
-            raise ValueError(f"data.columns is {self.columns}; it must be two columns, of the path and of the label")
+            raise ValueError(f"data.columns is {self.columns}; it must be two columns, path and label")
         if self.size is not None and not 1 <= self.size <= 4096:
             raise ValueError(f"data.size is {self.size}; it must be from 1 to 4,096")
         if self.holdout < 0:
@@ -41,4 +41,4 @@ class ImagesConfig:
         if self.max_pixels < 1:
             raise ValueError(f"data.max_pixels is {self.max_pixels}; it must be at least 1")
         if len(set(self.classes)) < len(self.classes) or "" in self.classes:
-            raise ValueError("data.classes must be names that differ from each other")
+            raise ValueError("data.classes must be distinct names")

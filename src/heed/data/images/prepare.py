@@ -64,9 +64,9 @@ class ImageSet:
         if broken:
             some = "; ".join(f"{name} {why}" for name, why in broken[:NAMED])
             rest = f"; and {len(broken) - NAMED:,} more" if len(broken) > NAMED else ""
-            found.append(f"{len(broken):,} images are left out, which cannot be read: {some}{rest}.")
+            found.append(f"{len(broken):,} images cannot be read and are skipped: {some}{rest}.")
         if others := self.facts["others"]:
-            found.append(f"{others:,} files beside the images are left out: their names are not those of images.")
+            found.append(f"{others:,} files that do not look like images are skipped.")
         return found
 
     def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -161,7 +161,7 @@ def _numbers(labels: Sequence[str], names: Sequence[str], known: Sequence[str]) 
     numbers = {name: i for i, name in enumerate(known)}
     for name, label in zip(names, labels, strict=True):
         if label not in numbers:
-            raise ValueError(f"{name} is of class {label!r}, which is none of those to train on: {_some(known)}")
+            raise ValueError(f"{name} is of class {label!r}, which is not among the training classes: {_some(known)}")
     return np.array([numbers[label] for label in labels], np.int64)
 
 
@@ -197,7 +197,7 @@ def _pixels(image: Image.Image, form: Form, item: Item, config: ImagesConfig) ->
     if config.size is None and image.size != (form.size, form.size):
         raise ValueError(
             f"{item.name} is {image.width} × {image.height} pixels, and the first image {form.size} × {form.size}: set "
-            "data.size, and all images are fitted to it (data.fit)"
+            "data.size, and all images are resized to it (data.fit)"
         )
     image = fitted(image.convert(MODES[form.channels]), form.size, form.fit, form.resample)
     return np.asarray(image).reshape(form.size, form.size, form.channels)
@@ -208,18 +208,20 @@ def _label(item: Item, classes: Sequence[str]) -> str:
     if isinstance(item.label, str) or not classes:
         return Labels([]).clean(str(item.label))
     if item.label >= len(classes):
-        raise ValueError(f"{item.name} has label {item.label}, but data.classes has {len(classes)} names, from 0 on")
+        raise ValueError(
+            f"{item.name} has label {item.label}, but data.classes has {len(classes)} names, counted from 0"
+        )
     return classes[item.label]
 
 
 def _check(labels: Sequence[str], broken: Sequence[tuple[str, str]], training: bool) -> None:
     if not labels:
         first = f", for example {broken[0][0]}, which {broken[0][1]}" if broken else ""
-        raise ValueError(f"data: not one image can be read of {len(broken):,}{first}")
+        raise ValueError(f"data: no image can be read of {len(broken):,}{first}")
     if training and len(set(labels)) == 1:
         raise ValueError(
-            f"data.images: all {len(labels):,} images are of one class, {labels[0]!r}: a classifier needs two at least, each in a "
-            "folder of its own"
+            f"data.images: all {len(labels):,} images are of one class, {labels[0]!r}: a classifier needs at least "
+            "two, each in its own folder"
         )
 
 

@@ -51,7 +51,7 @@ def open_source(
     if path.is_dir():
         return _folders(path, max_pixels, labelled)
     if not path.exists():
-        raise ValueError(f"{path}: there is no such file or folder of images")
+        raise ValueError(f"{path}: no such file or folder of images")
     check_file(path)
     plain = path.name.removesuffix(".gz")
     if re.search(r"idx\d-ubyte$|\.idx\d?$", plain):
@@ -61,8 +61,8 @@ def open_source(
     if plain.endswith(".json"):
         return _sheets(path)
     raise ValueError(
-        f"{path}: images are read from folders of folders, .csv and .tsv files of path and label, IDX files "
-        "(train-images-idx3-ubyte.gz), and the labels of CIFAR's sheets (train_lables.json)"
+        f"{path}: images can be read from a folder per class, .csv and .tsv files of paths and labels, IDX files "
+        "(train-images-idx3-ubyte.gz), and the label files of CIFAR sheets (train_lables.json)"
     )
 
 
@@ -81,16 +81,16 @@ def _folders(root: Path, max_pixels: int, labelled: bool) -> ImageSource:
     images, others = image_files(root)
     inside = [path for path in images if path.parent != root or not labelled]
     if not images:
-        what = ": it must have a folder for each class, with images in it" if labelled else ""
+        what = ": it must have one folder of images per class" if labelled else ""
         raise ValueError(f"{root} has no images{what}")
     if not inside:
         raise ValueError(
-            f"{root} has images, but no folders: put those of each class into a folder with its name, or write a CSV file of "
-            "path and label"
+            f"{root} has images, but no subfolders: put the images of each class into a folder named after it, or "
+            "write a CSV file of paths and labels"
         )
     if len(inside) < len(images):
         raise ValueError(
-            f"{root} has {len(images) - len(inside)} images beside the folders of its classes, such as "
+            f"{root} has {len(images) - len(inside)} images outside the class folders, such as "
             f"{next(path for path in images if path.parent == root).name}: move each into one of them"
         )
 
@@ -105,7 +105,7 @@ def _folders(root: Path, max_pixels: int, labelled: bool) -> ImageSource:
 def _table(path: Path, columns: Sequence[int | str], max_pixels: int) -> ImageSource:
     rows = list(_cells(path, columns))
     if not rows:
-        raise ValueError(f"{path} has no lines with a path and a label")
+        raise ValueError(f"{path} has no lines with both a path and a label")
     files = [path.parent / own for own, _ in rows]
 
     def items() -> Iterator[Item]:
@@ -128,7 +128,7 @@ def _cells(path: Path, columns: Sequence[int | str]) -> Iterator[tuple[str, str]
                 if not cells:
                     continue
                 if len(cells) <= max(places):
-                    raise ValueError(f"{path}, line {number} has {len(cells)} columns; data.columns asks for {columns}")
+                    raise ValueError(f"{path}, line {number} has {len(cells)} columns; data.columns requires {columns}")
                 own, label = (cells[place].strip() for place in places)
                 if not own or not label:
                     raise ValueError(f"{path}, line {number} has no {'label' if own else 'path'}")
@@ -141,7 +141,7 @@ def _place(path: Path, header: Sequence[str], column: int | str) -> int:
     if isinstance(column, int):
         return column - 1
     if column not in header:
-        raise ValueError(f"{path} has no column {column!r}; its first line names {', '.join(header)}")
+        raise ValueError(f"{path} has no column {column!r}; its header has {', '.join(header)}")
     return list(header).index(column)
 
 
@@ -151,7 +151,7 @@ def _idx(path: Path) -> ImageSource:
     beside = path.with_name(name)
     if name == path.name or not beside.is_file():
         raise ValueError(
-            f"{path}: the labels of these images are looked for in {beside.name} beside it, which is not there"
+            f"{path}: the labels of these images should be in {beside.name} next to it, which does not exist"
         )
 
     def items() -> Iterator[Item]:
@@ -171,10 +171,10 @@ def read_idx(path: Path, axes: int) -> np.ndarray:
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is damaged ({error}): copy it again") from None
     if len(data) < 4 * (axes + 1) or data[:4] != bytes([0, 0, 8, axes]):
-        raise ValueError(f"{path} is no IDX file of bytes with {axes} axes")
+        raise ValueError(f"{path} is not an IDX file of bytes with {axes} axes")
     shape = np.frombuffer(data, ">u4", axes, offset=4).astype(np.int64).tolist()
     if len(data) != 4 * (axes + 1) + int(np.prod(shape)):
-        raise ValueError(f"{path} is cut short or too long: it states {' × '.join(map(str, shape))} bytes")
+        raise ValueError(f"{path} is truncated or too long: its header states {' × '.join(map(str, shape))} bytes")
     return np.frombuffer(data, np.uint8, offset=4 * (axes + 1)).reshape(shape)
 
 
@@ -183,7 +183,7 @@ def _sheets(path: Path) -> ImageSource:
     pattern = "test_batch*.png" if path.name.startswith("test") else "data_batch*.png"
     sheets = sorted(path.parent.glob(pattern))
     if not sheets:
-        raise ValueError(f"{path}: the sheets of these labels, {pattern}, are not beside it")
+        raise ValueError(f"{path}: the sheets for these labels, {pattern}, are not next to it")
 
     def items() -> Iterator[Item]:
         labels = _labels(path)
@@ -205,7 +205,7 @@ def _labels(path: Path) -> list[int]:
     except (json.JSONDecodeError, UnicodeDecodeError, ValueError) as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(labels, list) or not all(type(label) is int and label >= 0 for label in labels):
-        raise ValueError(f"{path} must be a list of whole numbers, the label of each image")
+        raise ValueError(f"{path} must be a list of integers, one label per image")
     return labels
 
 
@@ -215,7 +215,5 @@ def _sheet(path: Path) -> np.ndarray:
     except UnreadableImage as error:
         raise ValueError(f"{path} {error}") from None
     if image.mode != "RGB" or image.width != CIFAR * CIFAR:
-        raise ValueError(
-            f"{path} is {image.width} pixels wide; a sheet has {CIFAR * CIFAR}, those of one image, in colour"
-        )
+        raise ValueError(f"{path} is {image.width} pixels wide; a sheet has {CIFAR * CIFAR}, one color image per row")
     return np.asarray(image).reshape(-1, CIFAR, CIFAR, 3)

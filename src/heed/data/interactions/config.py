@@ -38,7 +38,7 @@ class InteractionsConfig:
 
     def __post_init__(self):
         if not self.interactions:
-            raise ValueError("data.interactions names no files: recommendation is learned from logs of users and items")
+            raise ValueError("data.interactions is empty: give logs of users and items")
         for name in ("user", "item", "time", "rating"):
             column = getattr(self, name)
             if column == "" or (isinstance(column, int) and column < 1):
@@ -62,7 +62,9 @@ class InteractionsConfig:
         if self.split != "time":
             raise ValueError(f"data.{given[0]} is for data.split = 'time', which is {self.split!r}")
         if len(given) == 1:
-            raise ValueError(f"data.{given[0]} is set alone: set data.valid_from and data.test_from, or neither")
+            raise ValueError(
+                f"data.{given[0]} is set on its own: set both data.valid_from and data.test_from, or neither"
+            )
         times = []
         for name in given:
             try:

@@ -23,13 +23,14 @@ def _held(log: Log, path: Path, items: Items) -> Held:
     numbers = np.array([items.ids.get(name, -1) for name in log.item_names], dtype=np.int64)
     if (numbers < 0).all():
         raise ValueError(
-            f"{path} and the model have no items in common: of its {len(numbers):,} items, such as {log.item_names[0]}, none is one of "
+            f"{path} and the model have no items in common: of the log's {len(numbers):,} items, such as "
+            f"{log.item_names[0]}, none is one of "
             f"the model's {len(items):,}, such as {items.names[0]}"
         )
     ids, lengths, ends = numbers[log.items], np.diff(log.starts), log.starts[1:]
     users = np.flatnonzero(lengths >= 2)
     if not len(users):
-        raise ValueError(f"{path}: not one user has two interactions, of which the last is to be found")
+        raise ValueError(f"{path}: no user has two interactions, the last of which would be the target")
     inside = ids >= 0
     inside[ends - 1] = False
     of = np.repeat(np.arange(len(lengths)), lengths)

@@ -68,7 +68,7 @@ def _users(path: Path) -> Rows:
     for number, line in enumerate(lines(path), 1):
         user, *items = line.split() or [""]
         if not items:
-            raise ValueError(f"{path}, line {number} has no items: a line is a user and the items, with spaces between")
+            raise ValueError(f"{path}, line {number} has no items: a line is a user and its items, separated by spaces")
         for item in items:
             yield number, (user, item, None, None)
 
@@ -104,13 +104,13 @@ def find_columns(first: Sequence[str], config: InteractionsConfig, where: str) -
         places = {name: place for place, name in enumerate(names)}
     for name, column in stated.items():
         if isinstance(column, str) and column not in first:
-            raise ValueError(f"{where} has no column {column!r} (data.{name}); its first line names {', '.join(first)}")
+            raise ValueError(f"{where} has no column {column!r} (data.{name}); its header has {', '.join(first)}")
         places[name] = column - 1 if isinstance(column, int) else first.index(column)
     for name in ("user", "item"):
         if name not in places:
-            raise ValueError(f"{where}: which column is the {name} is not known: name it as data.{name}")
+            raise ValueError(f"{where}: the {name} column could not be determined: set data.{name}")
     if config.min_rating is not None and "rating" not in places:
-        raise ValueError(f"{where} has no ratings, which data.min_rating needs: name their column as data.rating")
+        raise ValueError(f"{where} has no ratings, which data.min_rating needs: set data.rating to their column")
     return places, header
 
 
@@ -132,9 +132,7 @@ def _parquet(path: Path, config: InteractionsConfig) -> Rows:
     names = file.schema_arrow.names
     places, header = find_columns(names, config, str(path))
     if not header and not any(isinstance(getattr(config, name), int) for name in NAMES):
-        raise ValueError(
-            f"{path} has the columns {', '.join(names)}: name the user and the item as data.user and data.item"
-        )
+        raise ValueError(f"{path} has the columns {', '.join(names)}: set data.user and data.item")
     wanted = {name: names[place] for name, place in places.items()}
     number = 0
     for batch in file.iter_batches(columns=list(dict.fromkeys(wanted.values()))):

@@ -127,7 +127,7 @@ def _read(
             found.add(*chunk)
             tell("reading interactions", counts["read"])
     if len(timed) > 1:
-        raise ValueError(f"{timed[True]} has times and {timed[False]} has none: they cannot be brought into one order")
+        raise ValueError(f"{timed[True]} has times and {timed[False]} has none: they cannot be sorted together")
     if not found.rows:
         raise ValueError(f"{', '.join(config.interactions)}: no interaction is rated {config.min_rating:g} or higher")
     return users, items, counts, True in timed
@@ -251,7 +251,7 @@ def _codes(
         try:
             when = 0.0 if time is None else parse_time(time)
         except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error} (data.time names its column)") from None
+            raise ValueError(f"{path}, line {number}: {error} (data.time sets its column)") from None
         if has_times is None:
             has_times = time is not None
             timed.setdefault(has_times, str(path))
@@ -261,7 +261,7 @@ def _codes(
 def _check_names(user: str, item: str, where: str) -> None:
     for name, what in ((user, "user"), (item, "item")):
         if not name or len(name.splitlines()) > 1:
-            raise ValueError(f"{where}: the {what} is {name!r}; it must be a name, without line breaks")
+            raise ValueError(f"{where}: the {what} is {name!r}; it must be a name without line breaks")
 
 
 def _number(text: str | None, path: Path, number: int) -> float:

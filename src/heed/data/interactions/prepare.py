@@ -18,11 +18,11 @@ from heed.vocabularies.items import Items
 
 EDITION = 2  # of the folders in the cache
 WORDS = {  # what the counts of a log say
-    "rated lower": "rated lower than data.min_rating and left out",
-    "out of order": "not in the order of time, and sorted",
-    "duplicates": "repeats left out (data.duplicates)",
-    "not in the core": "of rare users or items left out (data.core)",
-    "held out": "after the time of validation, held out",
+    "rated lower": "rated below data.min_rating and dropped",
+    "out of order": "out of order in time, and sorted",
+    "duplicates": "repeats dropped (data.duplicates)",
+    "not in the core": "of rare users or items dropped (data.core)",
+    "held out": "held out, after the validation time",
 }
 
 
@@ -51,7 +51,7 @@ class PreparedLog:
         """What is held out, as every score states it."""
         if limits := self.facts["limits"]:
             return f"split by time (validation from {limits[0]:.0f}, test from {limits[1]:.0f})"
-        return "leave-one-out (the last item of each user is the test, the one before it validation)"
+        return "leave-one-out (each user's last item is for testing, the one before it for validation)"
 
 
 def prepare(config: InteractionsConfig, tell: Callable[[str, int | None], None]) -> tuple[str, PreparedLog]:

@@ -47,8 +47,8 @@ def _leave_one_out(log: Log, config: InteractionsConfig, folder: Path) -> SplitL
     _count_left_out(log, left, config)
     if not (lengths >= LEAST).any():
         raise ValueError(
-            f"not one user has {LEAST} interactions, of which leave-one-out validates on one and tests on one: split by time instead "
-            "(data.split), or add interactions"
+            f"no user has {LEAST} interactions, and leave-one-out needs one for validation and one for testing: split "
+            "by time instead (data.split), or add interactions"
         )
     log.counts["one interaction"] = int((lengths == 1).sum())
     log.counts["too short to hold out"] = int((lengths == 2).sum())
@@ -69,7 +69,7 @@ def _leave_one_out(log: Log, config: InteractionsConfig, folder: Path) -> SplitL
 def _by_time(log: Log, config: InteractionsConfig, folder: Path) -> SplitLog:
     if log.times is None:
         raise ValueError(
-            "data.split is 'time', but the log has no times: name their column as data.time, or leave one out"
+            "data.split is 'time', but the log has no times: set data.time to their column, or use 'leave-one-out'"
         )
     begins, ends = _limits(log, config)
     left = core(log, config.core, begins)
@@ -114,7 +114,8 @@ def _count_held(log: Log, rule: Rule, known: np.ndarray) -> None:
     for name in HELD:
         if not users[name]:
             raise ValueError(
-                f"not one user has interactions both before and after the time of {'validation' if name == 'valid_at' else 'the test'}: "
+                "no user has interactions both before and after the time of "
+                f"{'validation' if name == 'valid_at' else 'the test'}: "
                 "choose other times (data.valid_from and data.test_from, or data.valid_share and data.test_share)"
             )
         log.counts[f"new items {name}"] = new[name]
@@ -131,8 +132,8 @@ def _limits(log: Log, config: InteractionsConfig) -> tuple[float, float]:
         begins, ends = (ranked_time(log, int(np.ceil(share * (len(log) - 1)))) for share in shares)
     if begins <= least or ends <= begins or ends > most:
         raise ValueError(
-            f"the times of the log, from {least:.0f} to {most:.0f}, cannot be split at {begins:.0f} and {ends:.0f}: choose "
-            "data.valid_from and data.test_from between them, or leave one out"
+            f"the times of the log, from {least:.0f} to {most:.0f}, cannot be split at {begins:.0f} and {ends:.0f}: "
+            "choose data.valid_from and data.test_from between them, or use 'leave-one-out'"
         )
     return begins, ends
 
@@ -172,7 +173,8 @@ def _count_left_out(log: Log, left: Core, config: InteractionsConfig) -> None:
 
 def _nothing_left(log: Log, config: InteractionsConfig, which: str = "") -> ValueError:
     return ValueError(
-        f"no interaction is left to train on{which}: of {len(log):,}, none is of a user and an item with {config.core} each "
+        f"no interaction is left to train on{which}: of {len(log):,}, none has a user and an item with {config.core} "
+        "each "
         "(data.core): set it lower"
     )
 

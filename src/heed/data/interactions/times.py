@@ -24,4 +24,4 @@ def _date(text: str) -> float:
 
 
 def _wrong(text: str) -> ValueError:
-    return ValueError(f"{text!r} is no time; it must be a number, or a date such as 2024-05-01T12:30:00")
+    return ValueError(f"{text!r} is not a time; it must be a number, or a date such as 2024-05-01T12:30:00")

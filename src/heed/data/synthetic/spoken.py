@@ -34,14 +34,14 @@ class Speaking:
 
     def __post_init__(self):
         if not self.voices or not self.speeds or self.each < 1:
-            raise ValueError("name at least one voice and one speed, and read each line at least once")
+            raise ValueError("give at least one voice and one speed, and read each line at least once")
         if any(not 80 <= speed <= 450 for speed in self.speeds):
             raise ValueError(
-                f"speeds are {', '.join(map(str, self.speeds))}; they must be from 80 to 450 words a minute"
+                f"speeds are {', '.join(map(str, self.speeds))}; they must be from 80 to 450 words per minute"
             )
         for name in (self.language, *self.voices):
             if not name or not all(char.isalnum() or char in "-_" for char in name):
-                raise ValueError(f"{name!r} is no name of a language or a voice: espeak-ng --voices lists them")
+                raise ValueError(f"{name!r} is not a language or a voice: espeak-ng --voices lists them")
 
 
 def lines_of(path: Path) -> list[tuple[str, str]]:
@@ -61,7 +61,8 @@ def speak(lines: Sequence[tuple[str, str]], how: Speaking, out: Path, tell: Call
     program = shutil.which(PROGRAM)
     if program is None:
         raise ValueError(
-            f"{PROGRAM} is not installed, and it is what speaks: apt-get install espeak-ng (macOS: brew install espeak-ng)"
+            f"{PROGRAM} is not installed; it synthesizes the speech: apt-get install espeak-ng (macOS: brew install "
+            "espeak-ng)"
         )
     jobs = list(_jobs(lines, how))
     with atomic_folder(out) as part, ThreadPoolExecutor(os.cpu_count() or 1) as threads:

@@ -19,9 +19,11 @@ class VectorsConfig:
 
     def __post_init__(self):
         if self.text and len(self.files) > 1:
-            raise ValueError("vectors.text is for models of one language, source and target for translators: not both")
+            raise ValueError(
+                "vectors.text is for monolingual models, source and target are for translators: set one or the other"
+            )
         if self.scale is not None and not self.scale > 0:
             raise ValueError(f"vectors.scale is {self.scale}; it must be above 0")
         for name, default in (("frozen", False), ("lowercase", False), ("scale", None)):
             if not self.files and getattr(self, name) != default:
-                raise ValueError(f"vectors.{name} is {getattr(self, name)!r}, but [vectors] names no file")
+                raise ValueError(f"vectors.{name} is {getattr(self, name)!r}, but [vectors] has no file")

@@ -21,9 +21,9 @@ SUPPORTED = "heed reads word2vec (text or binary), GloVe and fastText .vec, plai
 COMPRESSED = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}  # by magic number
 UNSUPPORTED = {
     b"PK\x03\x04": "a zip archive: unpack it first",
-    b"\xba\x16\x4f\x2f": "a model of fastText's, which holds pieces of words: take the .vec that comes with it",
-    b"BZh": "packed by bzip2: unpack it first",
-    b"\x28\xb5\x2f\xfd": "packed by zstandard: unpack it first",
+    b"\xba\x16\x4f\x2f": "a fastText model, which contains subwords: use the .vec file that comes with it",
+    b"BZh": "compressed with bzip2: decompress it first",
+    b"\x28\xb5\x2f\xfd": "compressed with zstandard: decompress it first",
 }
 BOM = b"\xef\xbb\xbf"
 _HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*")
@@ -59,15 +59,15 @@ def detect_layout(path: Path) -> Layout:
     common = lengths.most_common(1)[0][0] if lengths else None
     if header is None:
         if common is None or b"\0" in sample:
-            raise ValueError(f"{path} does not begin with a word and numbers after it: {SUPPORTED}")
+            raise ValueError(f"{path} does not start with a word followed by numbers: {SUPPORTED}")
         return Layout(False, common, None)
     count, dim = int(header[1]), int(header[2])
     if not 0 < dim <= MOST:
-        raise ValueError(f"{path} promises vectors of {dim} numbers in its first line: {SUPPORTED}")
+        raise ValueError(f"{path} declares vectors of {dim} numbers in its header: {SUPPORTED}")
     if common != dim and _is_binary(sample, count, dim):
         return Layout(True, dim, count)
     if common not in (dim, None) and 2 * sum(split_line(line, dim)[1] is None for line in lines) > len(lines):
-        raise ValueError(f"{path} promises {dim} numbers a word in its first line, but has {common} in the next")
+        raise ValueError(f"{path} declares {dim} numbers per word in its header, but the next line has {common}")
     return Layout(False, dim, count)
 
 
@@ -85,7 +85,7 @@ def open_unpacked(path: Path) -> Iterator[BufferedIOBase]:
         with opener(path, "rb") as file:
             yield file
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise ValueError(f"{path} is damaged or cut short ({error}): copy it again") from error
+        raise ValueError(f"{path} is damaged or truncated ({error}): copy it again") from error
 
 
 def split_line(line: bytes, dim: int) -> tuple[bytes, bytes | None]:

@@ -49,13 +49,13 @@ class Tally:
     def notes(self, path: Path, layout: Layout) -> tuple[str, ...]:
         notes = []
         if layout.count not in (None, self.read):
-            notes.append(f"{path} promises {layout.count:,} words in its first line and has {self.read:,}.")
+            notes.append(f"{path} declares {layout.count:,} words in its header and has {self.read:,}.")
         if self.longer:
             notes.append(
-                f"{path} continues after the {layout.count:,} words that its first line promises: that is not read."
+                f"{path} continues after the {layout.count:,} words declared in its header: the rest is ignored."
             )
         if self.repeated:
-            notes.append(f"{path} has {self.repeated:,} vectors of words that already had one: the first counts.")
+            notes.append(f"{path} has {self.repeated:,} duplicate words: the first vector of each is used.")
         if self.nameless:
             notes.append(f"{path} has {self.nameless:,} vectors without a word: they are skipped.")
         if self.odd:
@@ -88,7 +88,7 @@ def blocks(
             matrix = np.stack([parse(path, entry, layout.dim) for entry in some])
         yield Vectors([entry.word for entry in some], matrix)
     if not tally.read:
-        raise ValueError(f"{path} holds no words: {SUPPORTED}")
+        raise ValueError(f"{path} contains no words: {SUPPORTED}")
 
 
 def words(path: Path, tally: Tally | None = None) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _text_row(path: Path, entry: Entry, dim: int) -> Float32[np.ndarray, " dim"]
 
 def _broken(path: Path, number: int, line: bytes, dim: int) -> str:
     shown = line[:40].decode("utf-8", "replace") + "…" * (len(line) > 40)
-    return f"{path}, line {number:,} is broken: {shown!r} is not a word with {dim} numbers after it"
+    return f"{path}, line {number:,} is broken: {shown!r} is not a word followed by {dim} numbers"
 
 
 def _binary(file: BufferedIOBase, path: Path, layout: Layout, tally: Tally) -> Iterator[Entry]:
@@ -150,8 +150,8 @@ def _binary(file: BufferedIOBase, path: Path, layout: Layout, tally: Tally) -> I
             more = file.read(CHUNK)
             if not more or (space < 0 and len(buffer) - start > CHUNK):
                 raise ValueError(
-                    f"{path} is cut short or damaged: it promises {layout.count:,} words of {layout.dim} numbers in its "
-                    f"first line, but number {number:,} is not whole: copy it again"
+                    f"{path} is damaged or truncated: it declares {layout.count:,} words of {layout.dim} numbers in "
+                    f"its header, but number {number:,} is incomplete: copy it again"
                 )
             buffer, start = buffer[start:] + more, 0
         name, start = buffer[start:space].lstrip(b"\r\n"), space + 1 + size
@@ -163,7 +163,7 @@ def _binary_row(path: Path, entry: Entry, dim: int) -> Float32[np.ndarray, " dim
     row = np.frombuffer(entry.numbers, "<f4").astype(np.float32)
     if not np.isfinite(row).all():
         raise ValueError(
-            f"{path} is damaged: the vector of word {entry.number:,}, {entry.word!r}, has what is no number"
+            f"{path} is damaged: the vector of word {entry.number:,}, {entry.word!r}, is not all finite numbers"
         )
     return row
 

@@ -57,7 +57,7 @@ def look_up(store: Store, words: Sequence[str]) -> Vectors:
             notes.append(note)
         elif names[at] is None:
             meant = similarity.spelled_like(word, islice(store.words(), SPELLING_CANDIDATES))
-            hint = f": did you mean {' or '.join(meant)}?" if meant else ", and nothing that is spelled like it"
+            hint = f": did you mean {' or '.join(meant)}?" if meant else ", and nothing is spelled like it"
             raise ValueError(f"{word} is not in {store.name}{hint}{_without_ngrams(store)}")
     return Vectors(names, np.stack([rows[name] for name in names]), tuple(notes))
 
@@ -69,7 +69,8 @@ def _from_ngrams(store: Store, word: str) -> tuple[Float32[np.ndarray, " dim"], 
     sizes = [reading.detect_layout(path).dim for path in (Path(store.name), store.ngrams)]
     if sizes[0] != sizes[1]:
         raise ValueError(
-            f"{store.ngrams} has vectors of {sizes[1]} numbers, but {store.name} of {sizes[0]}: it is of other word vectors; remove it"
+            f"{store.ngrams} has vectors of {sizes[1]} numbers, but {store.name} of {sizes[0]}: it belongs to other "
+            "word vectors; remove it"
         )
     known = reading.read(store.ngrams, set(ngrams(word, 1, len(word) + 1)))
     if not known.words:
@@ -84,7 +85,7 @@ def _without_ngrams(store: Store) -> str:
         return ""
     if store.ngrams.is_file():
         return f"; {store.ngrams} has none of its n-grams"
-    return f"; fastText's n-grams, which give any word a vector, would be in {store.ngrams}"
+    return f"; fastText's n-grams, which give every word a vector, would be in {store.ngrams}"
 
 
 def neighbours(

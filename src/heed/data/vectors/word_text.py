@@ -44,7 +44,7 @@ def read_words(lines: Iterable[str], least: int = 1, *, cut: Cut = "punctuation"
     spelled = list(first)
     kept = sorted(np.flatnonzero(counts >= least).tolist(), key=lambda i: (-counts[i], spelled[i]))
     if not kept:
-        raise ValueError(f"no word occurs {least} times in the text: keep rarer words too, or give more text")
+        raise ValueError(f"no word occurs {least} times in the text: keep rarer words too, or use more text")
     new = np.full(len(spelled), -1, np.int64)
     new[kept] = np.arange(len(kept))
     ids, line = new[np.asarray(tokens)], np.repeat(np.arange(len(lengths)), lengths)

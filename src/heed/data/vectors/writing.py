@@ -32,6 +32,8 @@ def write(path: Path, words: Sequence[str], matrix: Float32[np.ndarray, "words d
 def _check(path: Path, word: str, binary: bool) -> None:
     parts = word.encode().split()
     if not parts or word[0] in BLANK or word[-1] in BLANK or "\n" in word or any(map(FRACTION.fullmatch, parts[1:])):
-        raise ValueError(f"{path}: the word {word!r} cannot be written, it would be read back as another")
+        raise ValueError(f"{path}: the word {word!r} cannot be written: it would be read back as a different word")
     if binary and " " in word:
-        raise ValueError(f"{path}: the word {word!r} has a space, for which a binary file has no room: write .vec")
+        raise ValueError(
+            f"{path}: the word {word!r} contains a space, which the binary format does not allow: write .vec"
+        )

@@ -48,7 +48,7 @@ class Bias:
 def measure(dim: int = 32, steps: int = 200, rows: int = 64, seed: int = 0) -> Bias:
     """Train every network on every task, and test it on what it was trained on and on what it was not."""
     if dim < HEADS or dim % HEADS or dim % 2:
-        raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the heads of the attention")
+        raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the number of heads")
     for name, value in (("steps", steps), ("rows", rows)):
         if value < 1:
             raise ValueError(f"{name} is {value}; it must be at least 1")

@@ -31,13 +31,13 @@ def measure(
 ) -> Bottleneck:
     """Compare systems by their translations, one per source; the groups are of about the same size."""
     if not systems:
-        raise ValueError("there are no systems to compare: name one or more")
+        raise ValueError("no systems to compare: give one or more")
     for name, texts in {"the references": references, **systems}.items():
         if len(texts) != len(sources):
             counts = f"{len(sources):,} sources, but {len(texts):,} lines of {name}"
-            raise ValueError(f"there are {counts}: they go in pairs")
+            raise ValueError(f"there are {counts}: they must correspond line by line")
     if groups < 1 or not sources:
-        raise ValueError(f"{len(sources):,} sentences cannot be put into {groups} groups")
+        raise ValueError(f"{len(sources):,} sentences cannot be divided into {groups} groups")
     lengths = [len(text.split()) for text in sources]
     bounds = group_by_length(lengths, groups)
     members = [[i for i, length in enumerate(lengths) if low <= length <= high] for low, high in bounds]

@@ -76,7 +76,7 @@ def measure(
 ) -> Complexity:
     """Count and time the layers of `heed.nn` on `tokens` tokens per pass (0: a number that suits the device)."""
     if dim < costs.HEADS or dim % costs.HEADS:
-        raise ValueError(f"dim is {dim}; it must be a multiple of {costs.HEADS}, the heads of the attention")
+        raise ValueError(f"dim is {dim}; it must be a multiple of {costs.HEADS}, the number of heads")
     for name, value in (("length", length), ("rounds", rounds)):
         if value < 1:
             raise ValueError(f"{name} is {value}; it must be at least 1")
@@ -113,7 +113,7 @@ def _device(name: str, dim: int, length: int, rounds: int, tokens: int) -> Devic
     if len(lengths) < 2:
         raise ValueError(f"tokens is {tokens}; it must be at least {LENGTHS[1]}, or there are no lengths to compare")
     if length > tokens:
-        raise ValueError(f"length is {length}; it must be at most {tokens}, the tokens that are given at once")
+        raise ValueError(f"length is {length}; it must be at most {tokens}, the tokens per batch")
     over_length = _timing([(n, dim) for n in lengths], lengths, name, tokens, rounds)
     over_width = _timing([(length, d) for d in WIDTHS], WIDTHS, name, tokens, rounds)
     return Device(name, torch.get_num_threads(), tokens, over_length, over_width)

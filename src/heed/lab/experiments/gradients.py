@@ -75,7 +75,7 @@ class Gradients:
 def measure(dim: int = 32, length: int = 41, seed: int = 0, draws: int = 6) -> Gradients:
     """Measure everything in float64 by autograd; the RNN also by the product of the lecture notes."""
     if dim < HEADS or dim % HEADS:
-        raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the heads of the attention")
+        raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the number of heads")
     if not 3 <= length <= 500:  # beyond that, powers of singular values overflow or underflow float64
         raise ValueError(f"length is {length}; it must be from 3 to 500")
     if draws < 1:

@@ -65,7 +65,7 @@ class Norms:
 def measure(dim: int = 64, layers: int = 24, length: int = 16, seed: int = 0, draws: int = 3) -> Norms:
     """Compute the example with torch's norms, and the gradients through stacks of our layers by autograd."""
     if dim < HEADS or dim % HEADS:
-        raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the heads of the attention")
+        raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the number of heads")
     for name, value, least in (("layers", layers, 2), ("length", length, 2), ("draws", draws, 1)):
         if value < least:
             raise ValueError(f"{name} is {value}; it must be at least {least}")

@@ -67,7 +67,7 @@ def measure(
 ) -> Positions:
     """Norms and distances of the sinusoids, and of `learned` positions if given."""
     if dim < 2 or dim % 2:
-        raise ValueError(f"dim is {dim}; it must be even: a sine and a cosine for each rate")
+        raise ValueError(f"dim is {dim}; it must be even: one sine and one cosine per frequency")
     if length < 2:
         raise ValueError(f"length is {length}; it must be at least 2, or there are no distances")
     notes = notes_vectors(10, 10)

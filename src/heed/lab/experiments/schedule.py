@@ -57,7 +57,7 @@ def measure(
 ) -> Schedules:
     """Train Heed's Transformer from the same weights on the same batches, once for each schedule and place of the norm."""
     if dim < HEADS or dim % HEADS:
-        raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the heads of the attention")
+        raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the number of heads")
     for name, value, least in (("layers", layers, 1), ("warmup", warmup, 1), ("steps", steps, EARLY)):
         if value < least:
             raise ValueError(f"{name} is {value}; it must be at least {least}")

@@ -45,7 +45,7 @@ function latticeColumn(step, number, lines) {
   const title = element("button", { type: "button", class: "step" }, String(number + 1));
   title.setAttribute("aria-label", say("Go to step {0}", number + 1));
   title.addEventListener("click", () => goToStep(number));
-  const list = element("ol", { "aria-label": say("Candidates of step {0}", number + 1) });
+  const list = element("ol", { "aria-label": say("Candidates at step {0}", number + 1) });
   const best = bestScore(step);
   step.forEach((node, place) => {
     const { token, score, state: fate } = node.candidate;

@@ -104,7 +104,7 @@ function repaintDetail() {
 
 function readoutOf(cell) {
   const { map, rows, columns } = chosen();
-  if (!cell) return "Point at a cell to read its weight.";
+  if (!cell) return "Hover over a cell to see its weight.";
   const name = (token) => `“${token.text}”`;
   if (cell.row !== undefined && cell.column !== undefined) {
     return `${name(rows[cell.row])} looks at ${name(columns[cell.column])}: ${map[cell.row][cell.column].toFixed(3)}`;

@@ -124,16 +124,14 @@ class Directions:
         names = (" or " if few else " and ").join(getattr(self.options, side) for side in sides)
         python = f" (in Python: {', '.join(sides)})" if self.options.python else ""
         what = _listing(found) if few else self._among
-        return f"the model translates {what}: say which with {names}{python}"
+        return f"the model translates {what}: choose one with {names}{python}"
 
     def _unknown(self, asked: Sequence[str | None]) -> str:
         """The sentence on a direction that the model lacks, with those that it has or languages that may be meant."""
         source, target = asked
         wanted = " ".join([*([f"from {source}"] if source else []), *([f"to {target}"] if target else [])])
         if not self.pairs:
-            return (
-                f"the model's folder does not say which languages it is for: it cannot be asked to translate {wanted}"
-            )
+            return f"the model folder does not specify its languages, so it cannot be asked to translate {wanted}"
         if len(self.pairs) <= MOST:
             return f"the model does not translate {wanted}; it translates {_listing(self.pairs)}"
         hints = [(code, near(code, self.languages)) for code in asked if code and code not in self.languages]

@@ -145,9 +145,7 @@ def _side(model: nn.Module, calls: dict, vocabulary: Vocabulary, ids: list[int],
 
 def _layer(model: nn.Module, token: Token) -> Layer:
     if not isinstance(model, EncoderDecoder):
-        raise ValueError(
-            f"a {type(model).__name__} has no layers of attention and feed-forward network; look at its states"
-        )
+        raise ValueError(f"a {type(model).__name__} has no attention or feed-forward layers; inspect its states")
     layers = (model.encoder if token.part == "encoder" else model.decoder).layers
     _within("layer", token.layer, len(layers))
     return layers[token.layer]
@@ -155,13 +153,15 @@ def _layer(model: nn.Module, token: Token) -> Layer:
 
 def _attention(model: nn.Module, query: Query) -> Attention:
     if not isinstance(model, EncoderDecoder):
-        raise ValueError(f"a {type(model).__name__} has no heads, whose queries could be asked for; look at its states")
+        raise ValueError(f"a {type(model).__name__} has no attention heads; inspect its states")
     layers = (model.encoder if query.part == "encoder" else model.decoder).layers
     _within("layer", query.layer, len(layers))
     layer = layers[query.layer]
     body = (layer.cross if query.part == "cross" else layer.attention).body
     if not isinstance(body, Attention):
-        raise ValueError(f"the {query.part} does not attend in layer {query.layer + 1}: it has a {type(body).__name__}")
+        raise ValueError(
+            f"layer {query.layer + 1} of the {query.part} has a {type(body).__name__} instead of attention"
+        )
     return body
 
 
@@ -188,8 +188,8 @@ def _choice(vocabulary: Vocabulary, logits: Tensor, choice: Choice) -> dict[str,
     _within("step", choice.step, len(logits))
     if not 1e-6 <= choice.temperature < math.inf or not 0 < choice.top_p <= 1 or choice.top_k < 0:
         raise ValueError(
-            f"temperature is {choice.temperature}, top_k {choice.top_k}, top_p {choice.top_p}; right are numbers above 0, "
-            "from 0 (all) on, and above 0 up to 1"
+            f"temperature is {choice.temperature}, top_k {choice.top_k}, top_p {choice.top_p}; they must be above 0, "
+            "at least 0 (0: all), and above 0 and at most 1"
         )
     logits = logits[choice.step].double()
     plain = logits.softmax(dim=-1)

@@ -95,7 +95,7 @@ class ModelBundle:
         if self.undirected:
             self.undirected()
         if len(sources) != len(targets):
-            raise ValueError(f"{len(sources):,} sources and {len(targets):,} targets: they go in pairs")
+            raise ValueError(f"{len(sources):,} sources and {len(targets):,} targets: there must be as many of both")
         ids = self.source.encode(sources), self.target.encode(targets)
         self.check_lengths("source", ids[0], self.special[0])
         self.check_lengths("target", ids[1], self.special[1])
@@ -131,8 +131,10 @@ def check_ensemble(packages: Sequence[Package], names: Sequence[str]) -> None:
     first = packages[0]
     for name, package in zip(names[1:], packages[1:], strict=True):
         if [part.key() for part in package.vocabularies] != [part.key() for part in first.vocabularies]:
-            raise ValueError(f"{names[0]} and {name} have different subwords: an ensemble needs the same in all")
+            raise ValueError(
+                f"{names[0]} and {name} have different subwords: the models of an ensemble must have the same"
+            )
     sizes = [package.model.config.vocab_size for package in packages]
     if len(set(sizes)) > 1:
-        each = f"{', '.join(names)} have room for {', '.join(map(str, sizes))} subwords"
-        raise ValueError(f"{each}: an ensemble needs the same in all")
+        each = f"{', '.join(names)} have {', '.join(map(str, sizes))} subword embeddings"
+        raise ValueError(f"{each}: the models of an ensemble must have the same")

@@ -110,7 +110,7 @@ def translate(
     """Texts in their layout, sentence by sentence; `parts` of a translation are its sentences."""
     if not isinstance(prefix, str | None):
         raise ValueError(
-            "prefix is a list, and texts are cut into sentences: give one text at a time, or one prefix for all"
+            "prefix is a list, but texts are split into sentences: give one text at a time, or one prefix for all"
         )
     ranked = []
     for model.rank in range(config.nbest):

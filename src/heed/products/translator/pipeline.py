@@ -75,7 +75,7 @@ class SearchPipeline:
         for search in _candidate_searches(config):
             if search.sample and any(own.terms for own in job.required):
                 raise ValueError(
-                    f'candidates_from is "{config.candidates_from}", and there is a glossary: terms are found by a beam search; '
+                    f'candidates_from is "{config.candidates_from}", but glossary terms need beam search:  '
                     'set candidates_from to "beam", or leave the glossary out'
                 )
             for own, more in zip(found, self._searched(job, search), strict=True):

@@ -1,7 +1,7 @@
 """A translation in three stages: subwords, the search, and text. A file overlaps those of its chunks (`heed.bulk`)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from heed.decoding.config import DecodingConfig
 from heed.decoding.hypothesis import Hypothesis
@@ -12,8 +12,7 @@ from heed.products.translator.split import Parts, source_size, split_texts
 from heed.products.translator.term_tokens import RequiredTerms, add_split_terms
 from heed.text.glossary import Glossary
 
-if TYPE_CHECKING:
-    from heed.products.translator.translator import Translator
+Translator = Any  # that of translator.py, which calls the stages
 
 
 class Work(NamedTuple):
@@ -31,7 +30,7 @@ class Work(NamedTuple):
 
 
 def prepare(
-    translator: "Translator",
+    translator: Translator,
     texts: Sequence[str],
     config: DecodingConfig,
     glossary: Glossary,
@@ -47,12 +46,12 @@ def prepare(
     return Work(texts, parts, owners, ids, prefixes, required, config, glossary, batch_tokens)
 
 
-def search(translator: "Translator", work: Work) -> Hypotheses:
+def search(translator: Translator, work: Work) -> Hypotheses:
     """The second: the best hypotheses for each part."""
     return translator.search_ids(work.ids, work.config, work.prefixes, work.batch_tokens, work.required)
 
 
-def finish(translator: "Translator", work: Work, found: Hypotheses) -> list[Translation]:
+def finish(translator: Translator, work: Work, found: Hypotheses) -> list[Translation]:
     """The third: a translation of each text. Scores of tokens, and alignments, are computed when they are asked for."""
     scores = token_scores(translator.bundle, work.ids, found, work.batch_tokens)
     results: list[list[Translation]] = [[] for _ in work.texts]
@@ -64,7 +63,7 @@ def finish(translator: "Translator", work: Work, found: Hypotheses) -> list[Tran
     return [add_split_terms(translation, work.glossary) for translation in whole]
 
 
-def split_long(translator: "Translator", texts: Sequence[str], too_long: str) -> Parts:
+def split_long(translator: Translator, texts: Sequence[str], too_long: str) -> Parts:
     """Texts in parts that the model allows. Empty texts have no parts."""
     if too_long not in ("split", "cut", "refuse"):
         raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
@@ -74,13 +73,13 @@ def split_long(translator: "Translator", texts: Sequence[str], too_long: str) ->
     return split_texts(texts, translator.source, translator.max_source, too_long == "cut")
 
 
-def refuse_long(translator: "Translator", texts: Sequence[str], advice: str) -> None:
+def refuse_long(translator: Translator, texts: Sequence[str], advice: str) -> None:
     for number, text in enumerate(texts, 1):
         if (size := source_size(text, translator.source)) > (most := translator.max_source):
             raise ValueError(f"text {number} has {size} subwords, and the model was made for {most}: {advice}")
 
 
-def fitting(translator: "Translator", texts: Sequence[str]) -> list[bool]:
+def fitting(translator: Translator, texts: Sequence[str]) -> list[bool]:
     """Whether each text has something to translate, and is short enough to be translated as one."""
     most = translator.max_source - len(translator.special[0].before) - 1
     cleaned = [translator.source.clean(text) for text in texts]
@@ -90,7 +89,7 @@ def fitting(translator: "Translator", texts: Sequence[str]) -> list[bool]:
 
 
 def _encode_prefixes(
-    translator: "Translator", prefix: str | Sequence[str] | None, texts: int, owners: list[int]
+    translator: Translator, prefix: str | Sequence[str] | None, texts: int, owners: list[int]
 ) -> Sentences:
     """The tokens that each part must begin with: the prefix of its text for the first part, none for the others."""
     if prefix is None:
@@ -104,7 +103,7 @@ def _encode_prefixes(
 
 
 def _translation(
-    translator: "Translator",
+    translator: Translator,
     part: str,
     source: list[int],
     found: list[Hypothesis],
@@ -117,6 +116,6 @@ def _translation(
     return Translation(part, best.text, best.score, best.tokens, ids, read, nbest, [], translator, terms)
 
 
-def _text(translator: "Translator", tokens: list[int]) -> str:
+def _text(translator: Translator, tokens: list[int]) -> str:
     """One line: a vocabulary with bytes can spell a line break."""
     return " ".join(translator.target.decode(tokens).split())

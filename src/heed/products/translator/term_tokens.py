@@ -56,9 +56,7 @@ class TermEncoder:
     def required(self, parts: Sequence[str], glossary: Glossary, config: DecodingConfig) -> list[RequiredTerms]:
         """The terms that occur in each text."""
         if glossary and config.sample:
-            raise ValueError(
-                "sample is true, and there is a glossary: terms are found by a beam search; leave one of the two out"
-            )
+            raise ValueError("sample is true, but glossary terms need beam search: leave one of them out")
         found = []
         for part in parts:
             part = unicodedata.normalize("NFC", part)  # the form in which matches have their positions
@@ -101,13 +99,13 @@ class TermEncoder:
             if not free:
                 shown = self.vocabulary.decode(self.vocabulary.encode([text])[0])
                 raise ValueError(
-                    f"the term {text!r} cannot be written with the subwords of this model, which make {shown!r} of it: leave it out of "
-                    "the glossary, or write it with other characters"
+                    f"the term {text!r} cannot be encoded with the subwords of this model, which turn it into "
+                    f"{shown!r}: remove it from the glossary, or use other characters"
                 )
             if min(free) >= self.max_target:
                 raise ValueError(
-                    f"the term {text!r} has {min(free)} subwords, and this model generates at most {self.max_target}: leave it "
-                    "out of the glossary, or shorten it"
+                    f"the term {text!r} has {min(free)} subwords, and this model generates at most {self.max_target}: "
+                    "remove it from the glossary, or shorten it"
                 )
             capital = text[0].upper() + text[1:]
             if not fixed and capital != text:

@@ -122,7 +122,7 @@ class Translator(Product):
         CTranslate2's number format: "int8" by default, where the CPU supports it, or "float32".
         """
         if engine not in ENGINES:
-            raise ValueError(f"engine is {engine!r}; it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+            raise ValueError(f"engine is {engine!r}; it must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
         reference = TorchEngine(self.bundle)
         self.engines = [reference] if engine == "torch" else [CudaEngine(self.bundle), reference]
         reason = ctranslate2.unsupported(self.bundle)
@@ -177,7 +177,7 @@ class Translator(Product):
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
-        stages.refuse_long(self, sources, "it cannot be scored as one; leave it out, or cut it")
+        stages.refuse_long(self, sources, "it cannot be scored as a whole; remove it, or shorten it")
         ids, special = self.encode_pairs(sources, targets), self.special[1]
         each = in_batches(self.bundle.token_logprobs, ids, [len(s) + len(t) for s, t in ids], batch_tokens)
         tokens = [self.target.pieces([*special.before, *target, special.last]) for _, target in ids]
@@ -211,7 +211,7 @@ class Translator(Product):
     def attentions_of(self, translation: Translation) -> dict[str, np.ndarray]:
         """All attention weights of the (first) model for a translation: one row for each of its tokens."""
         if count := len(translation.parts):
-            raise ValueError(f"the text was translated in {count} parts: ask each of them for its attentions")
+            raise ValueError(f"the text was translated in {count} parts: get the attentions from each part")
         rows, (ids, special) = len(translation.ids), self.bundle.strip(translation.ids)
         maps = attention_trace.trace_pair(self.model, (self.source.encode([translation.source])[0], ids), special).maps
         return maps | {"decoder": maps["decoder"][:, :, :rows, :rows], "cross": maps["cross"][:, :, :rows]}

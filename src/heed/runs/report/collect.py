@@ -69,7 +69,7 @@ def collect(folder: Path, options: Options, tell: Tell = lambda what: None) -> F
     report = getattr(getattr(prepared, "train", None), "report", None)
     findings = Findings(folder, title, recipe, log, facts["model"], scores, data, report, notes=notes)
     if kept and not kept.outputs and options.test is not None:
-        raise ValueError(f"{folder} has learned {task.name}: --source and --reference are for translation")
+        raise ValueError(f"{folder} was trained for {task.name}: --source and --reference are for translation")
     if (kept and kept.outputs) or options.test is not None:
         return _with_translations(findings, kept, prepared, options, tell)
     return findings
@@ -83,7 +83,7 @@ def _recorded(facts: Mapping[str, Any]) -> dict[str, float]:
 
 def _recipe(folder: Path) -> Recipe:
     if not (folder / "recipe.toml").is_file():
-        raise ValueError(f"{folder} is not a run: it has no recipe.toml; name the folder that heed train wrote")
+        raise ValueError(f"{folder} is not a run: it has no recipe.toml; give a folder written by heed train")
     run = None
     for path in checkpoints.list_checkpoints(folder / "checkpoints"):
         with suppress(ValueError):  # resuming tells of a damaged one
@@ -107,7 +107,7 @@ def _prepared(recipe: Recipe, folder: Path, notes: list[str]) -> Prepared | None
     try:
         return recipe.task.prepare(recipe, base, lambda what, done: None)
     except (ValueError, OSError) as error:
-        notes.append(f"The training text could not be read again ({error}): nothing is said of it here.")
+        notes.append(f"The training text could not be read again ({error}), so it is not covered here.")
         return None
 
 
@@ -127,7 +127,7 @@ def _with_translations(
     recipe, name, outputs = findings.recipe, "validation set", kept.outputs if kept else []
     beam, each = validation_search(recipe).beam, kept.by_direction() if kept else {}
     sets = [_scored(f"{name}, {direction}", rows, beam, options) for direction, rows in each.items()]
-    sets += [_scored(f"{name}, all directions in one" if each else name, outputs, beam, options)] if outputs else []
+    sets += [_scored(f"{name}, all directions combined" if each else name, outputs, beam, options)] if outputs else []
     if options.test is not None:
         tell("translating the test set")
         sources, references = options.test

@@ -14,7 +14,7 @@ LAST = 10  # log lines whose mean is the training loss at the end
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """By step: `train` is the training loss, `valid` every metric of the validations, `speed` is in target tokens a second.
+    """By step: `train` is the training loss, `valid` every metric of the validations, `speed` is in target tokens per second.
 
     `ended_by` is "steps", "time" or "patience", "" if that is not known; after step `cooldown_from` the rate fell, 0 if it did not.
     """

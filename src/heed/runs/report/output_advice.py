@@ -20,9 +20,9 @@ def overlap(f: Findings) -> Advice | None:
     lines = f.sets[-1].scores.lines
     return Advice(
         "overlap",
-        f"{f.text.overlap:,} of the {lines:,} sources of the {f.sets[-1].name} ({f.text.overlap / lines:.1%}) are in the "
-        "training text too: its scores are too high.",
-        "Take them out of one of the two, and do not compare these scores with others until then.",
+        f"{f.text.overlap:,} of the {lines:,} sources of the {f.sets[-1].name} ({f.text.overlap / lines:.1%}) are also "
+        "in the training text, so its scores are too high.",
+        "Remove them from one of the two, and do not compare these scores with others until then.",
     )
 
 
@@ -36,9 +36,9 @@ def wide_interval(f: Findings) -> Advice | None:
     command = "" if own.validated or own.phrasebook else f"--set data.holdout={4 * own.holdout}"
     return Advice(
         "wide interval",
-        f"The {f.sets[0].name} has {scores.lines:,} sentences, and its BLEU is {scores.bleu.value:.1f} ± {width:.1f}: a "
-        "smaller difference between two runs may be chance.",
-        f"{more}: four times as many halve the interval.",
+        f"The {f.sets[0].name} has {scores.lines:,} sentences, and its BLEU is {scores.bleu.value:.1f} ± {width:.1f}: "
+        "smaller differences between two runs may be due to chance.",
+        f"{more}: four times as many sentences halve the interval.",
         command,
     )
 
@@ -48,8 +48,9 @@ def filtered(f: Findings) -> Advice | None:
         return None
     return Advice(
         "filtered",
-        f"{taken:,} of {f.filters.read:,} pairs ({taken / f.filters.read:.0%}) were left out: {f.filters.describe()}.",
-        "Look at them: they may be good pairs in the wrong columns, or a filter may be too strict.",
+        f"{taken:,} of {f.filters.read:,} pairs ({taken / f.filters.read:.0%}) were filtered out: "
+        f"{f.filters.describe()}.",
+        "Check them: they may be good pairs in the wrong columns, or a filter may be too strict.",
         "--set filters.rejected=rejected.tsv",
     )
 
@@ -63,7 +64,7 @@ def unseen_words(f: Findings) -> Advice | None:
         "unseen words",
         f"{groups[0].words / total:.1%} of the reference words never occur in the training text, and {groups[0].recall:.0%} "
         "of them are in the outputs.",
-        "Add text of the same kind as these sentences: other text teaches other words.",
+        "Add text from the same domain as these sentences.",
     )
 
 
@@ -100,7 +101,10 @@ def length(f: Findings) -> Advice | None:
         return None  # that is why they are long
     short = ratio < 1
     alpha = decoding.length_penalty + 0.4 if short else max(0.0, decoding.length_penalty - 0.4)
-    greedy = " These outputs are greedy (beam 1), which the penalty does not change: compare with a beam." * (beam == 1)
+    greedy = (
+        " These outputs are from greedy search (beam 1), which the penalty does not affect: compare with a larger beam."
+        * (beam == 1)
+    )
     return Advice(
         "too short" if short else "too long",
         f"The outputs have {ratio:.2f} times as many tokens as the references: they are too {'short' if short else 'long'}.",
@@ -116,7 +120,7 @@ def loops(f: Findings) -> Advice | None:
         "loops",
         f"{f.analysis.loops:,} of {f.analysis.sentences:,} outputs ({f.analysis.loops / f.analysis.sentences:.1%}) repeat the "
         "same words or letters over and over.",
-        "A model that has trained long enough seldom does. Until then, forbid repetitions in the search.",
+        "A model trained long enough rarely does this. Until then, block repetitions during decoding.",
         f"heed translate {f.folder} --no-repeat 4 < text",
     )
 
@@ -127,9 +131,9 @@ def copies(f: Findings) -> Advice | None:
     same = not f.recipe.filters.same
     return Advice(
         "copies",
-        f"{f.analysis.copies:,} of {f.analysis.sentences:,} outputs ({f.analysis.copies / f.analysis.sentences:.1%}) are mostly words "
-        "of the source that are not in the reference.",
-        "Look for untranslated lines in the target side of the training text"
+        f"{f.analysis.copies:,} of {f.analysis.sentences:,} outputs ({f.analysis.copies / f.analysis.sentences:.1%}) "
+        "consist mostly of source words that are not in the reference.",
+        "Check for untranslated lines in the target side of the training text"
         + (", and filter pairs with the same text on both sides." if same else "."),
         "--set filters.same=true" if same else "",
     )
@@ -141,7 +145,7 @@ def empty(f: Findings) -> Advice | None:
     return Advice(
         "empty",
         f"{f.analysis.empty:,} of {f.analysis.sentences:,} outputs ({f.analysis.empty / f.analysis.sentences:.1%}) are empty.",
-        "Look for pairs whose sides do not belong together; until then, ask for at least one token.",
+        "Check for misaligned pairs; until then, require at least one token.",
         f"heed translate {f.folder} --min-length 2 < text",
     )
 
@@ -152,9 +156,9 @@ def numbers(f: Findings) -> Advice | None:
         return None
     return Advice(
         "numbers",
-        f"{a.numbers_kept:,} of the {a.numbers:,} numbers of the sources are in the outputs; the references have "
+        f"{a.numbers_kept:,} of the {a.numbers:,} numbers in the sources appear in the outputs; the references have "
         f"{a.numbers_in_references:,}.",
-        "Add pairs with numbers. Where a number must be right, name it as a term to keep (docs/guides/glossary.md).",
+        "Add pairs with numbers. Where a number must be right, add it as a term to keep (docs/guides/glossary.md).",
     )
 
 
@@ -169,7 +173,7 @@ def long_sources(f: Findings) -> Advice | None:
     size = f"{worst.first} words or more" if worst.last is None else f"{worst.first} to {worst.last} words"
     return Advice(
         "long sources",
-        f"Sources of {size} have a chrF of {worst.chrf:.1f}; all together {whole:.1f}.",
+        f"Sources of {size} have a chrF of {worst.chrf:.1f}; overall it is {whole:.1f}.",
         f"Add longer pairs (filters.max_length is {f.recipe.filters.max_length} subwords), or split long sources into sentences.",
     )
 

@@ -15,7 +15,7 @@ from heed.runs.report.findings import Findings, SetScores
 from heed.runs.report.settings import chosen
 
 SIGNIFICANT = 0.05  # p-value below which a difference is called one
-ENDED = {"time": "; the time was over", "patience": "; validation no longer improved"}
+ENDED = {"time": "; the time budget was used up", "patience": "; validation no longer improved"}
 EXAMPLES = 3  # of the best, the middle and the worst sentences, each
 
 
@@ -53,11 +53,11 @@ def _card(name: str, value: str, note: str, below: str) -> str:
 def next_steps(f: Findings) -> str:
     """Return the advice, or that nothing calls for any."""
     found = advise(f)
-    hint = "Each comes from something that was measured in this run."
+    hint = "Each is based on something measured in this run."
     if not found:
-        return _section("What to try next", "<p>Nothing that was measured here calls for a change.</p>")
+        return _section("What to try next", "<p>Nothing measured here calls for a change.</p>")
     if found[0].name == "still improving" and len(found) > 1:
-        hint += " Begin with the first: a longer training may mend the others too."
+        hint += " Start with the first: longer training may fix the others too."
     items = []
     for one in found:
         command = f'<p class="command"><code>{escape(one.command)}</code></p>' if one.command else ""
@@ -87,7 +87,7 @@ def curves(f: Findings) -> str:
         line_chart("Learning rate", rate, lambda value: f"{value:.2g}"),
         line_chart("Speed", speed, lambda value: f"{value:,.0f}"),
     ]
-    return _section("How it learned", f'<div class="charts">{"".join(drawn)}</div>' if any(drawn) else "")
+    return _section("Training curves", f'<div class="charts">{"".join(drawn)}</div>' if any(drawn) else "")
 
 
 def against(f: Findings) -> str:
@@ -97,7 +97,7 @@ def against(f: Findings) -> str:
     c, name = f.against.comparison, escape(f.against.name)
     rows = "".join(map(_difference, (c.bleu, c.chrf, c.ter)))
     head = "".join(f'<th scope="col">{cell}</th>' for cell in ("", name, "this run", "difference", "p"))
-    hint = f"The same {c.lines:,} sentences; paired bootstrap of {c.samples:,} samples. A p below {SIGNIFICANT} is hardly chance."
+    hint = f"The same {c.lines:,} sentences; paired bootstrap of {c.samples:,} samples. A p below {SIGNIFICANT} is unlikely to be chance."
     table = f'<div class="scroll" tabindex="0" role="region" aria-label="Comparison"><table class="numbers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     return _section(f"Against {f.against.name}", f'<p class="verdict">{_verdict(c.chrf, name)}</p>{table}', hint)
 
@@ -129,18 +129,16 @@ def problems(f: Findings) -> str:
         Bar(_range(group, "words"), [(group.chrf, f"{group.chrf:.1f}"), (group.bleu, f"{group.bleu:.1f}")], f"{group.sentences:,}")
         for group in a.lengths
     ]  # fmt: skip
-    parts = [bar_table("By the length of the source", ("words", ("chrF", "BLEU"), "sentences"), lengths)]
+    parts = [bar_table("By source length", ("words", ("chrF", "BLEU"), "sentences"), lengths)]
     if a.words:
         rare = [
             Bar(_range(group, "times"), [(100 * group.recall, f"{group.recall:.0%}" if group.words else "–")], f"{group.words:,}")
             for group in a.words
         ]  # fmt: skip
-        parts.append(
-            bar_table("By how often a word is in the training text", ("times", ("in the output",), "words"), rare)
-        )
+        parts.append(bar_table("By word frequency in the training text", ("times", ("in the output",), "words"), rare))
     partly = f.text is not None and f.text.counted < f.text.pairs
     counted = f" Words are counted in the first {f.text.counted:,} of {f.text.pairs:,} pairs." if partly else ""
-    hint = f"On the {f.sets[-1].name}. A word of the reference counts as right if the output has it.{counted}"
+    hint = f"On the {f.sets[-1].name}. A reference word counts as correct if it is in the output.{counted}"
     return _section("Where it goes wrong", f'<div class="two">{"".join(parts)}</div>{_faults(f)}', hint)
 
 
@@ -151,11 +149,11 @@ def _faults(f: Findings) -> str:
         "numbers kept": kept if a.numbers else ("–", "the sources have no numbers"),
         "length": (f"{a.length_ratio:.2f}", "tokens, output to reference"),
         "loops": (f"{a.loops:,}", "outputs that repeat words or letters"),
-        "copies": (f"{a.copies:,}", "outputs mostly of source words"),
+        "copies": (f"{a.copies:,}", "outputs consisting mostly of source words"),
         "empty": (f"{a.empty:,}", "outputs"),
     }
     if f.text is not None:
-        tiles["overlap"] = (f"{f.text.overlap:,}", "sources that are in the training text too")
+        tiles["overlap"] = (f"{f.text.overlap:,}", "sources also in the training text")
     cells = (
         f"<div><dt>{name}</dt><dd><b>{value}</b><small>{note}</small></dd></div>"
         for name, (value, note) in tiles.items()
@@ -206,19 +204,19 @@ def settings(f: Findings) -> str:
         data |= {"set aside for validation": f"{f.filters.held_out:,}"} if f.filters.held_out else {}
     training = {
         "model": shape(dict(f.model)),
-        "weights": log.weights or "of the best validation so far",
+        "weights": log.weights or "best validation so far",
         "steps": f"{log.steps:,}, in {log.epochs:,} epoch{'s' * (log.epochs != 1)}{ENDED.get(log.ended_by, '')}",
         "time": f"{minutes}, validation included; {log.tokens_per_second:,.0f} {_tokens(f)}",
     }
     own = {name: _shown(value) for name, value in chosen(f.recipe).items()}
     whole = f"<details><summary>The whole recipe</summary><pre>{escape(f.recipe.to_toml())}</pre></details>"
     panels = f'<div class="two">{_rows("Data", data)}{_rows("Training", training)}</div>'
-    panels += _rows("Settings that are not the defaults", own, "settings")
-    return _section("What it was made of", panels + whole)
+    panels += _rows("Non-default settings", own, "settings")
+    return _section("How it was made", panels + whole)
 
 
 def _tokens(f: Findings) -> str:
-    return "target tokens a second" if f.recipe.task.searches else "tokens a second"
+    return "target tokens per second" if f.recipe.task.searches else "tokens a second"
 
 
 def _rows(title: str, rows: Mapping[str, str], kind: str = "") -> str:

@@ -22,7 +22,8 @@ def diverged(f: Findings) -> Advice | None:
     return Advice(
         "diverged",
         f"The training loss rose again, from {low:.2f} at its lowest to {means[-1]:.2f} at the end.",
-        f"Lower the learning rate (its peak was {rate:.2g}) or lengthen the warm-up ({f.recipe.training.warmup:,} steps).",
+        f"Lower the learning rate (its peak was {rate:.2g}) or use a longer warm-up (now {f.recipe.training.warmup:,} "
+        "steps).",
         f"--set training.rate={f.recipe.training.rate / 2:g}",
     )
 
@@ -32,7 +33,7 @@ def still_improving(f: Findings) -> Advice | None:
     found = _last_quarter(f, f.log.cooldown_from or f.log.steps)
     if found is None or found.step_of_best != found.last[0] or found.gain < IMPROVING:
         return None
-    when = "when the learning rate began to fall" if f.log.cooldown_from else "at the very end"
+    when = "when the learning rate began to decay" if f.log.cooldown_from else "at the very end"
     measured = (
         f"The {found.label} was best {when}: {found.show(found.before[1])} at step {found.before[0]:,.0f}, "
         f"{found.show(found.last[1])} at step {found.last[0]:,.0f}."
@@ -44,15 +45,16 @@ def _longer(f: Findings) -> tuple[str, str]:
     """What to do, and the command: what can be resumed is."""
     resume, steps = f"heed train --out {f.folder} --resume", f"--set training.steps={2 * f.log.steps}"
     if not f.log.finished:
-        return "Let the run go on: it has not come to its end.", resume
+        return "Resume the run: it has not finished.", resume
     if f.log.cooldown_from:
         spent = seconds_of(f.recipe.training.time) if f.recipe.training.time else f.log.seconds
         more = f"--time +{as_setting(spent)}" if f.log.ended_by == "time" else steps
-        return "Train longer: the run goes on from before its learning rate fell.", f"{resume} {more}"
+        return "Train longer: the run continues from before the learning rate decay.", f"{resume} {more}"
     rates = [rate for _, rate in f.log.rate]
     if rates and rates[-1] < LOWEST_RATE * max(rates):
         return (
-            f"Train longer. The learning rate had fallen to {rates[-1]:.2g} by then, so begin a new run with more steps.",
+            f"Train longer. The learning rate had decayed to {rates[-1]:.2g} by then, so start a new run with more "
+            "steps.",
             steps,
         )
     return "Train longer.", f"{resume} {steps}"
@@ -70,9 +72,10 @@ def more_patience(f: Findings) -> Advice | None:
         return None
     return Advice(
         "more patience",
-        f"Training ended because the {metric.label} was no better in {patience:,} validations, but in them the validation loss "
-        f"still fell: {losses[best]:.3f} at step {best:,.0f}, {losses[max(losses)]:.3f} at step {max(losses):,.0f}.",
-        "Wait for more validations: the run goes on from there.",
+        f"Training ended because the {metric.label} was no better in {patience:,} validations, but the validation loss "
+        f"was still falling: {losses[best]:.3f} at step {best:,.0f}, {losses[max(losses)]:.3f} at step "
+        f"{max(losses):,.0f}.",
+        "Allow more validations without improvement: the run continues from there.",
         f"heed train --out {f.folder} --resume --set training.patience={2 * patience}",
     )
 
@@ -85,8 +88,8 @@ def best_early(f: Findings) -> Advice | None:
     return Advice(
         "best early",
         f"The {found.label} was best at step {found.step_of_best:,.0f} ({found.show(found.best)}) and "
-        f"{found.show(found.last[1])} at step {found.last[0]:,.0f}: the rest of the training made it no better.",
-        "Stop earlier." if patience else "Stop when several validations bring nothing better.",
+        f"{found.show(found.last[1])} at step {found.last[0]:,.0f}: further training did not improve it.",
+        "Stop earlier." if patience else "Stop when several validations bring no improvement.",
         f"--set training.patience={max(1, patience // 2) if patience else 3}",
     )
 
@@ -104,8 +107,8 @@ def overfitted(f: Findings) -> Advice | None:
         ways.append("BPE-dropout (--set subwords.sampling=0.1)")
     return Advice(
         "overfitted",
-        f"At the end the training loss was {train:.2f} and the validation loss {valid[-1][1]:.2f}: the model knows its "
-        "training text better than the language.",
+        f"At the end the training loss was {train:.2f} and the validation loss {valid[-1][1]:.2f}: the model is "
+        "overfitting.",
         f"Use {either([*ways, 'more data'])}.",
         command,
     )
@@ -122,8 +125,8 @@ def too_small(f: Findings) -> Advice | None:
     less = f", or less dropout (it is {dropout:g})" if dropout else ""
     return Advice(
         "too small",
-        f"The training loss stayed where it was over the last quarter ({before:.2f}, then {means[-1]:.2f}) and is not "
-        f"below the validation loss ({valid[-1][1]:.2f}): the model cannot learn more of this text.",
+        f"The training loss was flat over the last quarter ({before:.2f}, then {means[-1]:.2f}) and is not below the "
+        f"validation loss ({valid[-1][1]:.2f}): the model is too small for this text.",
         f"Use a larger model (model.dim is {f.model.get('dim')}){less}.",
     )
 

@@ -49,7 +49,7 @@ def page(f: Findings) -> str:
         "list": f'<div class="every part"><h2>Every sentence</h2>{sentence_list(f.sentences)}</div>'
         if f.sentences
         else "",
-        "footer": f"Made by heed {__version__} from {escape(str(f.folder))}. Nothing is loaded from elsewhere.",
+        "footer": f"Made with heed {__version__} from {escape(str(f.folder))}. It is self-contained.",
         "script": f"<script>\n{asset('sentences.js')}\n</script>" if f.sentences else "",
     }
     return fill((_FOLDER / "report.html").read_text("utf-8"), parts)

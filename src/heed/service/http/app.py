@@ -44,10 +44,10 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 DRAIN_SECONDS, DRAIN_IDLE_SECONDS = 30.0, 1.0  # for the rest of a refused body, and between two chunks of it
-INTERNAL_ERROR = "an internal error; the request is not to blame"
+INTERNAL_ERROR = "internal server error"
 ROUTING_ERRORS = {
-    404: "there is nothing at this address; /docs lists what there is",
-    405: "this address does not take this method",
+    404: "not found; /docs lists the endpoints",
+    405: "method not allowed",
 }
 OPENAI = (
     "/v1/completions",
@@ -69,7 +69,7 @@ def create_app(service: Service) -> FastAPI:
 
     app = FastAPI(
         title="Heed", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
-        description="Translates, continues and reads texts, recommends items, and lets you look inside. Compatible with LibreTranslate's API and OpenAI's.",
+        description="Translation, text generation, text understanding, speech, images and recommendation, and a look inside the models. Compatible with the LibreTranslate and OpenAI APIs.",
     )  # fmt: skip
     app.include_router(image_router(service))
     app.include_router(libretranslate.router(service))
@@ -118,7 +118,7 @@ def _asset(name: str, cached_tags: str) -> Response:
     """A file of the page, unless the browser has it already, as its If-None-Match header says."""
     asset = page.asset(name)
     if asset is None:
-        raise Refusal(404, "there is no such page")
+        raise Refusal(404, "page not found")
     data, media_type = asset
     caching = "max-age=86400" if name.endswith(".ttf") else "no-cache"  # a font is large and does not change
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
@@ -132,7 +132,7 @@ class TooManyBytes(Refusal):
     """The bodies of all requests take up the memory that they may."""
 
     def __init__(self):
-        super().__init__(503, "too much is being sent at once: try again later", 1)
+        super().__init__(503, "too many uploads at once: try again later", 1)
 
 
 def error_body(path: str, status: int, message: str) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class ServiceMiddleware:
             self.service.quotas.charge((scope.get("client") or ("",))[0], 1, 0, time.monotonic())
         most = limits.bytes if scope["path"] in FILES else limits.text_bytes
         if (size := _declared_size(scope, most)) > most:
-            raise Refusal(413, f"the body has more than {most:,} bytes, which is all that is taken here")
+            raise Refusal(413, f"the request body exceeds the limit of {most:,} bytes")
         if scope["method"] == "POST" and scope["path"] != "/detect":
             self.service.gate.check()
         if self.bytes and self.bytes + size > limits.all_bytes:

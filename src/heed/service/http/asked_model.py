@@ -50,10 +50,10 @@ class AskedModel:
         layers, heads = (getattr(config, name, None) or 1 for name in SIZE_FIELDS[:2])
         most = min(config.max_length, math.isqrt(MAX_ATTENTION_WEIGHTS // (layers * heads)))
         if tokens > most:
-            raise ValueError(f"the text has {tokens:,} tokens; one that is inspected has at most {most:,}: take less")
+            raise ValueError(f"the text has {tokens:,} tokens; the limit for inspection is {most:,}: shorten it")
 
     def look(self, ticket: Ticket, text: str, code: str | None) -> TextTrace:
-        """A text as it is seen inside the model; `code` is the control code of a CTRL."""
+        """A text as it is seen inside the model; `code` is the control code, for CTRL models."""
         raise NotImplementedError
 
     def facts(self) -> dict[str, Any]:
@@ -83,11 +83,13 @@ Asked = TypeVar("Asked", bound=AskedModel)
 def choose_model(known: Mapping[str, Asked], name: str | None, what: str) -> Asked:
     """The model that a request names; where there is only one, it need not."""
     if not known:
-        raise Refusal(404, f"no {what} is served here; /v1/models lists what is")
+        raise Refusal(404, f"no {what} is served here; see /v1/models")
     if name is None and len(known) > 1:
-        raise Refusal(400, f"model is missing; it is one of {', '.join(known)}")
+        raise Refusal(400, f"model is missing; choose one of {', '.join(known)}")
     if name is not None and name not in known:
-        raise Refusal(404, f"model is {name[:60]!r}, which is no {what} here; it is one of {', '.join(known)}")
+        raise Refusal(
+            404, f"model is {name[:60]!r}, which is not a {what} served here; choose one of {', '.join(known)}"
+        )
     return next(iter(known.values())) if name is None else known[name]
 
 

@@ -23,32 +23,32 @@ NO_LANGUAGES: tuple[list[str], list[str]] = ([], [])
 
 
 class TranscriptionRequest(BaseModel, extra="forbid", arbitrary_types_allowed=True):
-    """OpenAI's request for a transcription."""
+    """A transcription request, as in OpenAI's API."""
 
     file: Any = Field(
         description="a recording: WAV, FLAC, Ogg or MP3", json_schema_extra={"type": "string", "format": "binary"}
     )
-    model: str | None = Field(None, max_length=200, description="may be omitted if there is only one")
+    model: str | None = Field(None, max_length=200, description="optional if only one is available")
     response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] = "json"
-    beam: int | None = Field(None, ge=1, le=50, description="hypotheses that are kept at each step")
+    beam: int | None = Field(None, ge=1, le=50, description="beam size")
     attention: bool = Field(
-        False, description="verbose_json: where the model looked for each word, of a recording that is read at once"
+        False, description="verbose_json: attention for each word, for recordings read in one piece"
     )
-    language: str | None = Field(None, max_length=20, description="ignored: a model knows what it has learned")
+    language: str | None = Field(None, max_length=20, description="ignored: the language is fixed by the model")
     prompt: str | None = Field(None, description="ignored")
     temperature: float | None = Field(None, description="ignored")
-    granularities: Any = Field(None, alias="timestamp_granularities[]", description="words have times in any case")
+    granularities: Any = Field(None, alias="timestamp_granularities[]", description="word timings are always included")
     api_key: str | None = None
 
 
 class SpeechRequest(BaseModel, extra="forbid", json_schema_extra={"example": {"input": "안녕하세요."}}):
-    """OpenAI's request for a sound."""
+    """A speech request, as in OpenAI's API."""
 
     input: str = Field(max_length=4096, description="what to say")
-    model: str | None = Field(None, max_length=200, description="may be omitted if there is only one")
-    voice: str | None = Field(None, max_length=200, description="a speaker of the model; the first by default")
+    model: str | None = Field(None, max_length=200, description="optional if only one is available")
+    voice: str | None = Field(None, max_length=200, description="one of the model's speakers (default: the first)")
     response_format: Literal["wav", "flac", "mp3", "pcm"] = "wav"
-    speed: float = Field(1.0, description="1: a voice has its own speed")
+    speed: float = Field(1.0, description="must be 1: the speed is fixed by the model")
     instructions: str | None = Field(None, description="ignored")
     api_key: str | None = None
 
@@ -61,12 +61,12 @@ def router(service: Service) -> APIRouter:
         "/transcriptions", **operation(TranscriptionRequest, EXAMPLE, NO_LANGUAGES, FORMS[2:], error=OPENAI_ERROR)
     )
     async def transcriptions(request: Request) -> Response:
-        """What is said in a recording; verbose_json, srt and vtt have the times of words."""
+        """Transcribe a recording; verbose_json, srt and vtt include word timings."""
         start = time.monotonic()
         fields = await read_fields(request, service.limits.bytes)
         body = validate(TranscriptionRequest, {name: value for name, value in fields.items() if value != ""})
         if not isinstance(body.file, Upload):
-            raise Refusal(400, "file is missing: send it as a part of a form (multipart/form-data), with its name")
+            raise Refusal(400, "file is missing: upload it as multipart/form-data, with its file name")
         known: dict[str, ServedRecognizer] = service.recognizers
         model, upload = choose_model(known, body.model, "speech recognizer"), body.file
         size = min(len(upload.data), service.limits.characters)
@@ -87,11 +87,11 @@ def _add_speech(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/speech", **described)
     async def speech(request: Request) -> Response:
-        """A text as sound."""
+        """Synthesize speech from a text."""
         fields = await read_fields(request, service.limits.text_bytes, forms=False)
         body = validate(SpeechRequest, fields)
         if body.speed != 1:
-            raise Refusal(400, f"speed is {body.speed:g}; a voice has its own: leave it out")
+            raise Refusal(400, f"speed is {body.speed:g}; the speed is fixed by the model: leave it out")
         model = choose_model(service.voices, body.model, "voice")
         size = service.limits.check([body.input])
         service.check_key(request, fields, size)

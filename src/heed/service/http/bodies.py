@@ -56,7 +56,9 @@ def validate(model: type[Body], values: dict[str, Any], missing: str = "{} is mi
         if first["type"] == "missing":
             raise Refusal(400, missing.format(name)) from None
         if first["type"] == "extra_forbidden":
-            raise Refusal(400, f"{name[:60]!r} is no field here; there is {', '.join(model.model_fields)}") from None
+            raise Refusal(
+                400, f"{name[:60]!r} is not a known field; the fields are {', '.join(model.model_fields)}"
+            ) from None
         message = first["msg"].removeprefix("Value error, ")
         raise Refusal(
             400, f"{name} is {_abbreviated(values.get(name))}: {message[:1].lower()}{message[1:300]}"
@@ -80,10 +82,10 @@ async def _read_body(request: Request, max_bytes: int) -> bytes:
                 return b"".join(chunks)
             size += len(chunk)
             if size > max_bytes:
-                raise Refusal(413, f"the body has more than {max_bytes:,} bytes, which is all that is taken here")
+                raise Refusal(413, f"the request body exceeds the limit of {max_bytes:,} bytes")
             chunks.append(chunk)
     except TimeoutError:
-        slow, idle = f"did not come within {BODY_SECONDS:g}", f"stopped coming for {IDLE_SECONDS:g}"
+        slow, idle = f"did not arrive within {BODY_SECONDS:g}", f"stalled for {IDLE_SECONDS:g}"
         raise Refusal(408, f"the body {slow if idle_end > end else idle} seconds: send it again") from None
     except ClientDisconnect:
         raise Refusal(400, "the body ended before it was complete") from None
@@ -124,7 +126,7 @@ async def _multipart(request: Request, body: bytes) -> dict[str, Any]:
     except MultiPartException as error:
         raise Refusal(400, f"the form cannot be read: {error.message}") from None
     except Exception:  # the parser below it raises errors of several kinds
-        raise Refusal(400, "the form cannot be read: its parts are not as they should be") from None
+        raise Refusal(400, "the form cannot be read: its parts are malformed") from None
     pairs: list[tuple[str, Any]] = []
     for name, value in form.multi_items():
         pairs.append((name, value if isinstance(value, str) else Upload(value.filename or "", await value.read())))
@@ -150,7 +152,7 @@ def _refuse_surrogates(values: Any) -> None:
                 try:
                     one.encode("utf-8")
                 except UnicodeEncodeError:
-                    raise Refusal(400, "a text holds half of a character (a surrogate), which is no text") from None
+                    raise Refusal(400, "a text contains a lone surrogate, which is not valid Unicode") from None
         elif isinstance(one, dict):
             stack += [*one.keys(), *one.values()]
         elif isinstance(one, list):

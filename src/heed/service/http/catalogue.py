@@ -11,7 +11,7 @@ from heed.service.http.models import ServedModel
 from heed.text.language_codes import name as language_name
 from heed.text.language_codes import near
 
-NO_TRANSLATOR = "no translator is served here; /v1/models lists what is"
+NO_TRANSLATOR = "no translation model is served here; see /v1/models"
 MOST = 20  # directions or languages that a sentence lists
 
 
@@ -48,8 +48,8 @@ class Catalogue:
             other = self.pairs.setdefault(pair, [model])[0]
             if other is not model:
                 raise ValueError(
-                    f"{other.name} and {model.name} both translate {pair[0]} to {pair[1]}: serve one of them, or both as "
-                    "one with a comma between them"
+                    f"{other.name} and {model.name} both translate {pair[0]} to {pair[1]}: serve one of them, or both "
+                    "as an ensemble, separated by a comma"
                 )
 
     def _list(self, source: str, target: str) -> None:
@@ -88,7 +88,7 @@ class Catalogue:
             raise Refusal(404, NO_TRANSLATOR)
         if not sources and target is not None:
             raise Refusal(
-                400, f"target is {target[:40]!r}, into which nothing is translated here; {_one_of(self.targets)}"
+                400, f"target is {target[:40]!r}, which is not available as a target here; {_one_of(self.targets)}"
             )
         return sources
 
@@ -154,4 +154,6 @@ class Catalogue:
 
 def _one_of(codes: Sequence[str]) -> str:
     """The end of a sentence on a language that is missing or unknown."""
-    return f"it is one of {', '.join(codes)}" if len(codes) <= MOST else f"it is one of {len(codes)}, see /languages"
+    return (
+        f"it must be one of {', '.join(codes)}" if len(codes) <= MOST else f"see /languages; choose one of {len(codes)}"
+    )

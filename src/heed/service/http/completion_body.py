@@ -20,33 +20,33 @@ ANSWER = {
 class CompletionRequest(BaseModel, extra="forbid", json_schema_extra={"example": EXAMPLE}):
     """OpenAI's fields, and after `user` Heed's own."""
 
-    model: str | None = Field(None, max_length=200, description="may be omitted if there is only one")
+    model: str | None = Field(None, max_length=200, description="optional if only one is available")
     prompt: str | list[str] | list[int] | list[list[int]] = Field("", description="a text, token ids, or several")
     max_tokens: int | None = Field(16, ge=0, le=MAX_TOKENS)
-    temperature: float | None = Field(1.0, ge=0, le=100, description="0: the likeliest token each time")
+    temperature: float | None = Field(1.0, ge=0, le=100, description="0: greedy decoding")
     top_p: float | None = Field(1.0, gt=0, le=1)
-    n: int | None = Field(1, ge=1, le=MAX_TEXTS, description="texts for each prompt")
+    n: int | None = Field(1, ge=1, le=MAX_TEXTS, description="number of texts per prompt")
     stream: bool | None = False
     stream_options: dict[str, Any] | None = None
     logprobs: int | None = Field(
-        None, ge=0, le=MAX_LOGPROBS, description="how many of the likeliest tokens at each position"
+        None, ge=0, le=MAX_LOGPROBS, description="number of most likely tokens to return per position"
     )
-    echo: bool | None = Field(False, description="begin the text with the prompt")
+    echo: bool | None = Field(False, description="include the prompt in the text")
     stop: str | list[str] | None = None
-    seed: int | None = Field(None, ge=-(2**63), lt=2**63, description="the same seed gives the same text")
+    seed: int | None = Field(None, ge=-(2**63), lt=2**63, description="random seed; the same seed gives the same text")
     best_of: int | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     logit_bias: dict[str, Any] | None = None
     suffix: str | None = None
-    user: str | None = Field(None, description="not used")
-    code: str | None = Field(None, max_length=200, description="the control code of a CTRL")
+    user: str | None = Field(None, description="ignored")
+    code: str | None = Field(None, max_length=200, description="the control code, for CTRL models")
     top_k: int = Field(0, ge=0, le=1_000_000)
     min_p: float = Field(0.0, ge=0, le=1)
     typical_p: float = Field(1.0, gt=0, le=1)
     repetition_penalty: float = Field(1.0, gt=0, le=100)
-    no_repeat: int = Field(0, ge=0, le=1_000, description="no n-gram of this length twice")
-    one_line: bool = Field(False, description="end with the line")
+    no_repeat: int = Field(0, ge=0, le=1_000, description="never repeat an n-gram of this length")
+    one_line: bool = Field(False, description="stop at the end of the line")
     return_token_ids: bool = False
     api_key: str | None = None
 
@@ -81,14 +81,13 @@ class CompletionRequest(BaseModel, extra="forbid", json_schema_extra={"example":
             raise ValueError("prompt is an empty list: give at least one text")
         if len(prompts) * count > MAX_TEXTS:
             raise ValueError(
-                f"{len(prompts)} prompts with n {count} are {len(prompts) * count} texts; one request may ask for {MAX_TEXTS}"
+                f"{len(prompts)} prompts with n {count} are {len(prompts) * count} texts; the limit per request is "
+                f"{MAX_TEXTS}"
             )
         if self.best_of not in (None, count):
-            raise ValueError(f"best_of is {self.best_of}: it is not supported, unless it is n, which is {count}")
+            raise ValueError(f"best_of is {self.best_of}: it is not supported unless it equals n, which is {count}")
         if self.greedy and count > 1:
-            raise ValueError(
-                f"n is {count}, but temperature is 0, and the likeliest text is one: raise the temperature"
-            )
+            raise ValueError(f"n is {count}, but at temperature 0 there is only one text: raise the temperature")
         return prompts
 
     @property

@@ -31,8 +31,8 @@ class LookTextRequest(BaseModel, extra="forbid", json_schema_extra={"example": {
     """A text to inspect."""
 
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
-    model: str | None = Field(None, max_length=200, description="may be omitted if there is only one")
-    code: str | None = Field(None, max_length=200, description="the control code of a CTRL")
+    model: str | None = Field(None, max_length=200, description="optional if only one is available")
+    code: str | None = Field(None, max_length=200, description="the control code, for CTRL models")
     api_key: str | None = None
 
 
@@ -129,7 +129,7 @@ class Completion:
         prompts = [generator.prompt(own, body.code) for own in ids]
         self.read = sum(len(own.text) for own in prompts)
         if self.read > MAX_PROMPT_TOKENS:
-            raise ValueError(f"the prompts have {self.read:,} tokens; one request may have {MAX_PROMPT_TOKENS:,}")
+            raise ValueError(f"the prompts have {self.read:,} tokens; the limit per request is {MAX_PROMPT_TOKENS:,}")
         choices = [ChoiceWriter(i, body) for i in range(len(prompts) * count)]
         length = 16 if body.max_tokens is None else body.max_tokens
         for i, choice in enumerate(choices):
@@ -150,7 +150,7 @@ class Completion:
             return self.model.generator.encode(given)
         size = len(self.model.generator.vocabulary)
         if wrong := next((i for i in given if not 0 <= i < size), None):
-            raise ValueError(f"prompt has the token id {wrong}; the model has 0 to {size - 1:,}")
+            raise ValueError(f"prompt contains the token id {wrong}; valid ids are 0 to {size - 1:,}")
         return given
 
     def _echo(self, ticket: Ticket, number: int, prompt: Any) -> tuple[str, list[Any]]:

@@ -52,7 +52,7 @@ def networks(addresses: Sequence[str]) -> list[Network]:
             found.append(ipaddress.ip_network(address.strip()))
         except ValueError:
             raise ValueError(
-                f"--trust-proxy is {address!r}: it is an address or a network, as 127.0.0.1 or 10.0.0.0/8"
+                f"--trust-proxy is {address!r}: it must be an address or a network, such as 127.0.0.1 or 10.0.0.0/8"
             ) from None
     return found
 
@@ -70,7 +70,7 @@ class Connections:
         if len(self.open) >= self.limits.connections:
             return "too many connections are open: try again later"
         if self.of_client[client] >= self.limits.client_connections and not self._is_proxy(client):
-            return f"{client} has {self.of_client[client]} connections open, which is all it may: close some"
+            return f"{client} has {self.of_client[client]} open connections, which is the limit: close some"
         self.open[protocol] = client
         self.of_client[client] += 1
         return None
@@ -184,7 +184,7 @@ class BoundedProtocol(HttpToolsProtocol):
         most = f"{self.limits.header_bytes:,} bytes, in at most {MAX_HEADERS} headers"
         self.refusal = (
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-            f"the address and the headers are too long: they may have {most}",
+            f"the URL and the headers are too long: the limit is {most}",
         )
 
     def send_400_response(self, msg: str) -> None:
@@ -205,7 +205,7 @@ class BoundedProtocol(HttpToolsProtocol):
         late = self.head_since is not None and now - self.head_since > self.limits.header_seconds
         if late and not self.transport.is_closing():
             seconds = f"{self.limits.header_seconds:g} seconds"
-            self.refusal = HTTPStatus.REQUEST_TIMEOUT, f"the request did not come within {seconds}: send it again"
+            self.refusal = HTTPStatus.REQUEST_TIMEOUT, f"the request did not arrive within {seconds}: send it again"
             self.send_400_response("")
         unsent = self.transport.get_write_buffer_size()
         if not unsent:

@@ -25,27 +25,27 @@ NO_LANGUAGES: tuple[list[str], list[str]] = ([], [])
 
 
 class AskedOfModel(BaseModel, extra="forbid"):
-    """What every request may say."""
+    """Fields common to all requests."""
 
-    model: str | None = Field(None, max_length=200, description="may be omitted if there is only one")
+    model: str | None = Field(None, max_length=200, description="optional if only one is available")
     api_key: str | None = None
 
 
 class MayBeCut(AskedOfModel):
-    """A request whose texts must fit into the model."""
+    """A request whose texts must fit the model."""
 
-    too_long: Literal["refuse", "cut"] = Field("refuse", description="cut: a text that is too long loses its end")
+    too_long: Literal["refuse", "cut"] = Field("refuse", description="cut: truncate texts that are too long")
 
 
 class FillRequest(AskedOfModel, json_schema_extra={"example": {"text": "I [MASK] a book."}}):
-    """Texts with masks."""
+    """Texts with masks to fill."""
 
     text: str | list[str] = Field(description="a text, or a list of texts; each has at least one [MASK] or <mask>")
-    top: int = Field(5, ge=1, le=50, description="words for each mask")
+    top: int = Field(5, ge=1, le=50, description="number of words per mask")
 
 
 class TagRequest(AskedOfModel, json_schema_extra={"example": {"text": "Ann lives in Seoul."}}):
-    """Texts whose words are labelled."""
+    """Texts to tag."""
 
     text: str | list[str] = Field(description="a text, or a list of texts")
 
@@ -53,30 +53,30 @@ class TagRequest(AskedOfModel, json_schema_extra={"example": {"text": "Ann lives
 class AnswerRequest(
     AskedOfModel, json_schema_extra={"example": {"question": "Where does Ann live?", "context": "Ann lives in Seoul."}}
 ):
-    """A question and the text in which its answer stands."""
+    """A question and the text that contains its answer."""
 
     question: str
     context: str
-    n: int = Field(1, ge=1, le=20, description="answers, the best first")
+    n: int = Field(1, ge=1, le=20, description="number of answers, best first")
 
 
 class ClassifyRequest(MayBeCut, json_schema_extra={"example": {"text": "What a film."}}):
-    """Texts that are classified. A pair, or a context and its choices, is a list of its parts."""
+    """Texts to classify. A pair, or a context and its choices, is a list of parts."""
 
-    text: str | list[str | Parts] = Field(description="a text, or a list of texts and of lists of parts")
+    text: str | list[str | Parts] = Field(description="a text, or a list whose items are texts or lists of parts")
 
 
 class SimilarityRequest(
     MayBeCut, json_schema_extra={"example": {"text": "A man sings.", "others": ["A man is singing.", "It rains."]}}
 ):
-    """A text and those that it is compared with."""
+    """A text and the texts to compare it with."""
 
     text: str
     others: list[str]
 
 
 class EmbeddingsRequest(MayBeCut, json_schema_extra={"example": {"input": ["A man sings.", "It rains."]}}):
-    """OpenAI's request for vectors."""
+    """An embedding request, as in OpenAI's API."""
 
     input: str | list[str] = Field(description="a text, or a list of texts")
     encoding_format: Literal["float", "base64"] | None = None
@@ -95,14 +95,14 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/classify", **operation(ClassifyRequest, {"texts": [], "model": "bert"}, NO_LANGUAGES))
     async def classify(request: Request) -> JSONResponse:
-        """The label of each text with the probability of all, or its number, or the best of its choices."""
+        """Classify texts: each gets its label with all probabilities, or its number, or the best of its choices."""
         inputs = lambda body: [[own] if isinstance(own, str) else own for own in _list(body.text)]  # noqa: E731
         _, model, found, seconds = await _read(service, request, ClassifyRequest, "classify", inputs, cut)
         return JSONResponse({"texts": [asdict(one) for one in found], "model": model.name, "seconds": seconds})
 
     @routes.post("/similarity", **operation(SimilarityRequest, {"cosines": [0.93, 0.12]}, NO_LANGUAGES))
     async def similarity(request: Request) -> JSONResponse:
-        """The cosine of the vector of a text with those of others."""
+        """Compare a text with others by the cosine similarity of their embeddings."""
         inputs = lambda body: [body.text, *body.others]  # noqa: E731
         _, model, found, seconds = await _read(service, request, SimilarityRequest, "embed", inputs, cut)
         first, *others = unit_rows(np.stack(found).astype(np.float64))
@@ -111,7 +111,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/embeddings", **operation(EmbeddingsRequest, VECTORS, NO_LANGUAGES, error=OPENAI_ERROR))
     async def embeddings(request: Request) -> JSONResponse:
-        """The vector of each text, as OpenAI's clients read it."""
+        """Embed texts, in OpenAI's response format."""
         texts = lambda body: _list(body.input)  # noqa: E731
         body, model, found, _ = await _read(service, request, EmbeddingsRequest, "embed", texts, cut)
         write = _base64 if body.encoding_format == "base64" else np.ndarray.tolist
@@ -124,7 +124,7 @@ def router(service: Service) -> APIRouter:
 def _add_token_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/fill", **operation(FillRequest, {"texts": [FILLED], "model": "bert"}, NO_LANGUAGES))
     async def fill(request: Request) -> JSONResponse:
-        """The likeliest words for each mask of each text."""
+        """Fill masks: the most likely words for each mask of each text."""
         options = lambda body: {"top": body.top}  # noqa: E731
         texts = lambda body: _list(body.text)  # noqa: E731
         _, model, found, seconds = await _read(service, request, FillRequest, "fill", texts, options)
@@ -132,13 +132,13 @@ def _add_token_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/tag", **operation(TagRequest, {"texts": [], "model": "bert"}, NO_LANGUAGES))
     async def tag(request: Request) -> JSONResponse:
-        """The words of each text with their labels, and its entities."""
+        """Tag texts: words with their labels, and entities."""
         _, model, found, seconds = await _read(service, request, TagRequest, "tag", lambda body: _list(body.text))
         return JSONResponse({"texts": [asdict(one) for one in found], "model": model.name, "seconds": seconds})
 
     @routes.post("/answer", **operation(AnswerRequest, ANSWER, NO_LANGUAGES))
     async def answer(request: Request) -> JSONResponse:
-        """The parts of a context that answer a question, the best first; one without text means that there is no answer."""
+        """Answer a question from a context: spans, best first; an empty one means that there is no answer."""
         pair = lambda body: [(body.question, body.context)]  # noqa: E731
         options = lambda body: {"n": body.n}  # noqa: E731
         _, model, [found], seconds = await _read(service, request, AnswerRequest, "answer", pair, options)
@@ -179,7 +179,9 @@ def _check_texts(texts: Sequence[str]) -> None:
         if not text.strip():
             raise Refusal(400, f"text {number} is empty: send at least a word")
         if len(text) > MAX_TEXT:
-            raise Refusal(400, f"text {number} has {len(text):,} characters; one text may have {MAX_TEXT:,}: split it")
+            raise Refusal(
+                400, f"text {number} has {len(text):,} characters; the limit per text is {MAX_TEXT:,}: split it"
+            )
 
 
 def find_model(service: Service, verb: str, name: str | None) -> ServedEncoder:

@@ -22,9 +22,7 @@ def check_host(scope: Scope, allowed: Iterable[str]) -> None:
     reached = ((scope.get("server") or ("",))[0] or "").lower()
     if (host and (is_loopback(host) or host == reached or host in allowed)) or "*" in allowed:
         return
-    raise Refusal(
-        MISDIRECTED, "this service does not answer to this Host: heed serve --allowed-host NAME allows another"
-    )
+    raise Refusal(MISDIRECTED, "this Host is not allowed: start heed serve with --allowed-host NAME to add one")
 
 
 def host_name(header: str) -> str:

@@ -24,10 +24,10 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 
 class ImagesRequest(AskedOfModel, json_schema_extra={"example": {"image": PIXEL, "top": 3}}):
-    """Images to be classified."""
+    """Images to classify."""
 
-    image: Encoded | list[Encoded] = Field(description="the bytes of an image file in base64, or a list of them")
-    top: int = Field(5, ge=1, le=1000, description="classes of each image, the likeliest first")
+    image: Encoded | list[Encoded] = Field(description="a base64-encoded image file, or a list of them")
+    top: int = Field(5, ge=1, le=1000, description="number of classes per image, most likely first")
 
     @property
     def images(self) -> list[str]:
@@ -35,9 +35,9 @@ class ImagesRequest(AskedOfModel, json_schema_extra={"example": {"image": PIXEL,
 
 
 class LookRequest(AskedOfModel, json_schema_extra={"example": {"image": PIXEL}}):
-    """An image to look into."""
+    """An image to inspect."""
 
-    image: Encoded = Field(description="the bytes of an image file in base64")
+    image: Encoded = Field(description="a base64-encoded image file")
 
 
 CLASSES = {"images": [{"classes": [{"label": "cat", "probability": 0.9}]}], "model": "vit"}
@@ -49,7 +49,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/classify", **operation(ImagesRequest, CLASSES, NO_LANGUAGES))
     async def classify(request: Request) -> JSONResponse:
-        """The likeliest classes of each image."""
+        """Classify images: the most likely classes of each."""
         start = time.monotonic()
         body, model, size = await _asked(service, request, ImagesRequest)
         images = [_decoded(own, number) for number, own in enumerate(body.images, 1)]
@@ -59,7 +59,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/look", **operation(LookRequest, LOOK, NO_LANGUAGES))
     async def look(request: Request) -> JSONResponse:
-        """The classes of an image, the image as the model reads it, and what each head looks at: bytes in base64."""
+        """Inspect an image: its classes, the image as the model reads it, and the attention of each head as base64 bytes."""
         start = time.monotonic()
         body, model, size = await _asked(service, request, LookRequest)
         image = _decoded(body.image, 1)
@@ -93,7 +93,7 @@ async def _asked(service: Service, request: Request, kind: type[Any]) -> tuple[A
     model = choose_model(service.image_models, body.model, "image classifier")
     count = len(body.images) if isinstance(body, ImagesRequest) else 1
     if not 1 <= count <= MAX_IMAGES:
-        raise Refusal(400, f"there are {count} images; one request may have 1 to {MAX_IMAGES}")
+        raise Refusal(400, f"there are {count} images; a request may have 1 to {MAX_IMAGES}")
     size = count * IMAGE_COST
     service.check_key(request, fields, size)
     return body, model, size
@@ -103,7 +103,7 @@ def _decoded(text: str, number: int) -> bytes:
     try:
         return base64.b64decode(text.partition("base64,")[2] or text, validate=True)
     except (binascii.Error, ValueError):
-        raise Refusal(400, f"image {number} is not base64: send the bytes of an image file, encoded so") from None
+        raise Refusal(400, f"image {number} is not base64: send a base64-encoded image file") from None
 
 
 def _classes(probabilities: dict[str, float], top: int) -> list[dict[str, Any]]:

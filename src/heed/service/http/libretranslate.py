@@ -29,32 +29,34 @@ EXAMPLE = {"q": "나는 학생이에요.", "source": "auto", "target": "en"}
 
 
 class TranslateRequest(BaseModel, json_schema_extra={"example": EXAMPLE}):
-    """A text, or several."""
+    """One or more texts to translate."""
 
     q: str | list[str] = Field(description="a text, or a list of texts")
     source: LanguageCode = Field(description="the code of its language, or auto")
     target: LanguageCode = Field(description="the code of the target language")
     format: str = Field("text", description="the format of the text: text or html", max_length=40)
-    alternatives: int = Field(0, ge=0, le=MAX_NBEST - 1, description="how many other translations to return")
+    alternatives: int = Field(0, ge=0, le=MAX_NBEST - 1, description="number of alternative translations to return")
     api_key: str | None = None
-    glossary: Terms | None = Field(None, description="terms and translations, or lines of both separated by a tab")
-    keep: Names | None = Field(None, description="names that stay unchanged")
+    glossary: Terms | None = Field(
+        None, description="an object of terms and translations, or lines with a term, a tab and its translation"
+    )
+    keep: Names | None = Field(None, description="terms to leave untranslated")
 
 
 class DetectRequest(BaseModel, json_schema_extra={"example": {"q": EXAMPLE["q"]}}):
-    """A text, to detect its language."""
+    """A text whose language is detected."""
 
     q: str
     api_key: str | None = None
 
 
 class FileRequest(BaseModel, arbitrary_types_allowed=True):
-    """A document; only as multipart/form-data."""
+    """A document, as multipart/form-data."""
 
     file: Annotated[Any, Field(description="the file", json_schema_extra={"type": "string", "format": "binary"})]
     source: LanguageCode
     target: LanguageCode
-    column: int | None = Field(None, description="column of a .tsv, from 1")
+    column: int | None = Field(None, description="the .tsv column to translate, counted from 1")
     api_key: str | None = None
     glossary: str | None = None
     keep: Names | None = None
@@ -66,7 +68,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/translate", **operation(TranslateRequest, {"translatedText": "I am a student."}, codes, FORMS))
     async def translate(request: Request) -> JSONResponse:
-        """Translate a text, or several."""
+        """Translate one or more texts."""
         return JSONResponse(await _translate(service, request))
 
     @routes.post("/detect", **operation(DetectRequest, [{"language": "ko", "confidence": 98.0}], codes, FORMS))
@@ -84,17 +86,17 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/translate_file", **operation(FileRequest, {"translatedFileUrl": "http://…"}, codes, FORMS[2:]))
     async def translate_file(request: Request) -> JSONResponse:
-        """Translate a document; the answer has the URL of the translation, valid for ten minutes."""
+        """Translate a document; the response contains the URL of the translation, valid for ten minutes."""
         token, name = await _translate_file(service, request)
         asyncio.get_running_loop().call_later(KEEP_SECONDS + 1, service.files.remove_expired)
         return JSONResponse({"translatedFileUrl": f"{_base_url(request)}/download_file/{token}/{quote(name)}"})
 
     @routes.get("/download_file/{token}/{name}", responses=responses("the file", "application/octet-stream"))
     async def download_file(token: str, name: str) -> Response:
-        """A translated document."""
+        """Download a translated document."""
         file = service.files.open(token)
         if file is None:
-            raise Refusal(404, "there is no such file, or no longer: a file can be fetched for ten minutes")
+            raise Refusal(404, "there is no such file, or it has expired: files are kept for ten minutes")
         disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
         headers = {"Content-Disposition": disposition, "Content-Security-Policy": "sandbox; default-src 'none'"}
         headers["Content-Length"] = str(file.size)
@@ -102,7 +104,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/frontend/settings", responses=responses({"charLimit": 100000, "keyRequired": False}))
     async def settings() -> JSONResponse:
-        """Limits and defaults, for pages."""
+        """Limits and defaults, for web pages."""
         names = {one["code"]: one["name"] for one in service.catalogue.languages}
         first = next(iter(service.catalogue.models), None)
         sides = {side: getattr(first, side, "") for side in ("source", "target")}
@@ -122,7 +124,7 @@ def router(service: Service) -> APIRouter:
     async def health() -> JSONResponse:
         """Whether the service is running."""
         if service.gate.closing:
-            raise Refusal(503, "the service is closing", 5)
+            raise Refusal(503, "the service is shutting down", 5)
         return JSONResponse({"status": "ok"})
 
     return routes
@@ -203,7 +205,7 @@ async def _translate_file(service: Service, request: Request) -> tuple[str, str]
     fields = await read_fields(request, service.limits.bytes)
     body = validate(FileRequest, {name: value for name, value in fields.items() if value != ""}, MISSING)
     if not isinstance(body.file, Upload):
-        raise Refusal(400, "file is missing: send it as a part of a form (multipart/form-data), with its name")
+        raise Refusal(400, "file is missing: upload it as multipart/form-data, with its file name")
     data, name, translated_name = body.file.data, safe_name(body.file.name), safe_name(body.file.name, body.target)
     service.check_key(request, fields, len(data))
     terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)

@@ -67,12 +67,12 @@ class Limits:
         """The number of characters; too many texts or characters are refused."""
         texts = list(texts)
         if len(texts) > self.texts:
-            raise Refusal(400, f"there are {len(texts):,} texts; one request may have {self.texts:,}")
+            raise Refusal(400, f"there are {len(texts):,} texts; the limit per request is {self.texts:,}")
         return self.check_size(sum(map(len, texts)))
 
     def check_size(self, characters: int) -> int:
         if characters > self.characters:
-            raise Refusal(400, f"there are {characters:,} characters; one request may have {self.characters:,}")
+            raise Refusal(400, f"there are {characters:,} characters; the limit per request is {self.characters:,}")
         return characters
 
 
@@ -90,13 +90,13 @@ class Gate:
     def check(self, characters: int = 0) -> None:
         """Refuse a request that there is no room for."""
         if self.closing:
-            raise Refusal(503, "the service is closing: try again when it is back", 5)
+            raise Refusal(503, "the service is shutting down: try again later", 5)
         full = self.active and self.characters + characters > self.limits.waiting
         most = self.limits.requests
         if characters > LONG_REQUEST:  # half of the room is left for short ones
             full = full or sum(size > LONG_REQUEST for size in self.active.values()) >= max(1, most // 2)
         if len(self.active) >= most or full:
-            raise Refusal(503, "more is waiting than the service can take: try again later", self._retry_after())
+            raise Refusal(503, "the service is overloaded: try again later", self._retry_after())
 
     def enter(self, characters: int, long: bool = False) -> Ticket:
         """Admit a request, or refuse it; `long` ones never take the slots of short ones."""
@@ -134,9 +134,9 @@ class Quota:
         retry = max(1, math.ceil(self.recent[0][0] + 60 - now)) if self.recent else 1
         _, sent, read = map(sum, zip((0, requests, characters), *self.recent, strict=True))
         if requests and self.requests is not None and sent > self.requests:
-            raise Refusal(429, f"{self.who} may ask {self.requests:,} times a minute: try again later", retry)
+            raise Refusal(429, f"{self.who} may send {self.requests:,} requests per minute: try again later", retry)
         if characters and self.characters is not None and read > self.characters:
-            raise Refusal(429, f"{self.who} may send {self.characters:,} characters a minute: try again later", retry)
+            raise Refusal(429, f"{self.who} may send {self.characters:,} characters per minute: try again later", retry)
         if not self.recent or now - self.recent[-1][0] >= 1:
             self.recent.append([now, 0, 0])
         self.recent[-1][1] += requests
@@ -188,7 +188,7 @@ class ApiKeys:
             if hmac.compare_digest(key.digest, digest):
                 found = key
         if found is None:
-            raise Refusal(403, "this api_key is not known here")
+            raise Refusal(403, "this api_key is invalid")
         return found
 
 
@@ -199,7 +199,7 @@ def read_keys(path: Path) -> ApiKeys:
     except OSError as error:
         raise ValueError(f"{path}: the keys cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8: write a key a line, as plain text") from None
+        raise ValueError(f"{path} is not UTF-8: write one key per line, as plain text") from None
     keys, seen = [], set()
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split("#")[0].split()
@@ -210,7 +210,8 @@ def read_keys(path: Path) -> ApiKeys:
         ]
         if len(words) > 3 or any(value is not None and value < 1 for value in quotas):
             raise ValueError(
-                f"{path}, line {number}: a line is a key and, if wanted, requests and characters a minute, as in 'KEY 60 10000'"
+                f"{path}, line {number}: a line is a key, optionally followed by requests and characters per minute, "
+                "as in 'KEY 60 10000'"
             )
         key = ApiKey(_digest(words[0]), *[*quotas, None, None][:2])
         if key.digest in seen:
@@ -218,7 +219,7 @@ def read_keys(path: Path) -> ApiKeys:
         seen.add(key.digest)
         keys.append(key)
     if not keys:
-        raise ValueError(f"{path} has no keys: write one a line")
+        raise ValueError(f"{path} has no keys: write one per line")
     return ApiKeys(keys)
 
 

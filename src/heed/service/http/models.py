@@ -196,7 +196,7 @@ class ServedModel:
         for name, vocabulary, sentence in sides:
             size = len(vocabulary.encode([sentence])[0])
             if size > most or (name == "text" and not size):
-                raise ValueError(f"the {name} has {size} subwords; a sentence that is inspected has at most {most}")
+                raise ValueError(f"the {name} has {size} subwords; the limit for inspection is {most}")
 
     def facts(self) -> dict[str, Any]:
         """What /v1/models says of it."""
@@ -235,6 +235,6 @@ def count_terms(glossary: Glossary | None, text: str) -> int:
     number = len(glossary.matches(text)) if glossary else 0
     if number > MAX_TERMS_AT_ONCE:
         raise ValueError(
-            f"a sentence has {number} terms of the glossary, and {MAX_TERMS_AT_ONCE} are allowed: divide it, or leave terms out"
+            f"a sentence has {number} glossary terms, and the limit is {MAX_TERMS_AT_ONCE}: split it, or remove terms"
         )
     return number

@@ -20,14 +20,14 @@ OPENAI_ERROR = {
     "example": {"error": {"message": "model is missing", "type": "invalid_request_error", "param": None, "code": None}},
 }
 ERROR_STATUSES = {
-    400: "something is missing or wrong",
-    403: "a key is missing or unknown",
+    400: "a field is missing or invalid",
+    403: "the API key is missing or invalid",
     404: "not found",
-    408: "the body came too slowly",
+    408: "the body arrived too slowly",
     413: "the body is too large",
     415: "the body has an unsupported content type",
-    429: "the quota of the key is used up",
-    503: "the queue is full, the time is up, or the service is closing",
+    429: "the quota of the key is exhausted",
+    503: "the queue is full, the request timed out, or the service is shutting down",
 }
 
 
@@ -55,7 +55,7 @@ def responses(example: Any, content_type: str = JSON, error: dict[str, Any] = ER
         schema = {**kind, "example": example}
     content = {JSON: {"schema": error}}
     errors = {status: {"description": why, "content": content} for status, why in ERROR_STATUSES.items()}
-    return {200: {"description": "as it was asked for", "content": {content_type: {"schema": schema}}}, **errors}
+    return {200: {"description": "in the requested format", "content": {content_type: {"schema": schema}}}, **errors}
 
 
 def _inlined(schema: dict[str, Any]) -> dict[str, Any]:

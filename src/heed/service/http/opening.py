@@ -51,9 +51,9 @@ def _asked_model(name: str, product: Product, verb: str, said: str | None, folde
     if isinstance(product, ImageClassifier):
         return ServedImageModel(name, product)
     if isinstance(product, ImageGenerator):
-        raise ValueError(f"{folder} is {product.noun}, which is not served: use heed generate")
+        raise ValueError(f"{folder} is {product.noun}, which cannot be served: use heed generate")
     if said is not None and said != verb:
-        raise ValueError(f"{said}={folder}: {folder} is {product.noun}, which has no languages: write its name alone")
+        raise ValueError(f"{said}={folder}: {folder} is {product.noun}, which has no languages: give its name only")
     if isinstance(product, Recommender):
         return ServedRecommender(name, product)
     if isinstance(product, Recognizer):
@@ -95,5 +95,5 @@ def _languages(pair: str | None, folder: str, translator: Translator) -> tuple[s
     known = translator.facts.get("languages") or {}
     source, target = pair.split("-", 1) if pair and "-" in pair else (known.get("source"), known.get("target"))
     if not source or not target:
-        raise ValueError(f"{folder} does not say which languages it is for: write them before it, as in ko-en={folder}")
+        raise ValueError(f"{folder} does not specify its languages: prefix them, as in ko-en={folder}")
     return source, target

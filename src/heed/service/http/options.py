@@ -37,7 +37,7 @@ def _parse(terms: Terms | None, keep: Names | None) -> glossaries.Glossary:
     counts = {"the glossary has": size, "keep has": len(names), "the glossary and keep have": size + len(names)}
     for subject, number in counts.items():
         if number > MAX_TERMS:
-            raise Refusal(400, f"{subject} {number:,} terms; one request may have {MAX_TERMS:,}")
+            raise Refusal(400, f"{subject} {number:,} terms; the limit per request is {MAX_TERMS:,}")
     try:
         return glossaries.parse(terms, keep=names) if isinstance(terms, str) else glossaries.Glossary(terms, names)
     except ValueError as error:
@@ -67,7 +67,9 @@ def translation_options(
     glossary = (glossaries.Glossary(terms.terms) if terms.keep else terms) if terms.terms else None
     if glossary and len(route) > 1:
         through = route[0].target
-        raise Refusal(400, f"a glossary needs a model for the pair itself, and this one goes through {through}")
+        raise Refusal(
+            400, f"a glossary needs a direct model for the language pair, and this one pivots through {through}"
+        )
     decoding = {name: value for name, value in decoding.items() if value is not None}
     if nbest > 1:
         beam = route[-1].translator.decoding.beam if route else 1

@@ -27,7 +27,7 @@ History = Annotated[list[Name], Field(min_length=1)]
 class RecommendRequest(
     AskedOfModel, json_schema_extra={"example": {"items": ["shampoo", "soap"], "k": 3, "exclude_seen": True}}
 ):
-    """What somebody did, the last thing last, or a user of the log that the model was trained on; or several of either."""
+    """A history of items, oldest first, or a user from the training log; or a list of either."""
 
     items: History | Annotated[list[History], Field(min_length=1)] | None = Field(
         None, description="a history, or a list of histories"
@@ -36,9 +36,9 @@ class RecommendRequest(
         None, description="a user, or a list of users"
     )
     k: int = Field(10, ge=1, le=MAX_K, description="how many items to recommend")
-    exclude_seen: bool = Field(False, description="recommend nothing that is in the history")
-    unknown: Literal["refuse", "leave_out"] = Field("refuse", description="what to do with unknown items")
-    explain: bool = Field(False, description="explain which items of the history each recommendation is based on")
+    exclude_seen: bool = Field(False, description="do not recommend items that are in the history")
+    unknown: Literal["refuse", "leave_out"] = Field("refuse", description="how to handle unknown items")
+    explain: bool = Field(False, description="explain which history items each recommendation is based on")
 
     @property
     def users(self) -> list[str]:
@@ -59,7 +59,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/recommend", **operation(RecommendRequest, {"results": [RECOMMENDED], "model": "shop"}, NO_LANGUAGES))
     async def recommend(request: Request) -> JSONResponse:
-        """The items that come next after each history or for each user, the best first, with their scores."""
+        """Recommend the next items for each history or user, best first, with scores."""
         start = time.monotonic()
         fields = await read_fields(request, service.limits.text_bytes, forms=False)
         body = validate(RecommendRequest, fields)
@@ -85,7 +85,7 @@ def router(service: Service) -> APIRouter:
         after: Annotated[int, Query(ge=0, le=10**9)] = 0,
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 20,
     ) -> JSONResponse:
-        """The items whose names have `q` in them, from number `after` on; those that begin with it and those that are frequent come first."""
+        """Search items whose names contain `q`, from number `after` on; names that begin with it and frequent items come first."""
         service.check_key(request, None)
         own = choose_model(service.recommenders, model, "recommender")
         found = await service.run(request, len(q), lambda _: own.search(q), long=True)
@@ -97,16 +97,16 @@ def router(service: Service) -> APIRouter:
 
 
 def _check_size(service: Service, body: RecommendRequest) -> int:
-    """How many characters a request has: too many of them, too many histories, or too many results are refused."""
+    """The number of characters in a request; refuses too many characters, histories or results."""
     if (body.items is None) == (body.user is None):
-        raise Refusal(400, "say for whom: items or user, one of them")
+        raise Refusal(400, "give either items or user")
     histories, count = body.histories, len(body.histories) + len(body.users)
     if count * body.k > MAX_RESULTS:
-        raise Refusal(400, f"{count * body.k:,} recommendations are asked for; one request may have {MAX_RESULTS:,}")
+        raise Refusal(400, f"{count * body.k:,} recommendations requested; the limit per request is {MAX_RESULTS:,}")
     if body.explain and count > MAX_EXPLAINED:
         raise Refusal(
             400,
-            f"recommendations after {MAX_EXPLAINED} histories are explained at once: send fewer, or leave explain out",
+            f"explain supports at most {MAX_EXPLAINED} histories per request: send fewer, or leave explain out",
         )
     return service.limits.check([*body.users, *("".join(own) for own in histories)])
 
@@ -118,6 +118,6 @@ def _asked(model: ServedRecommender, body: RecommendRequest) -> Sequence[ItemsAf
     for number, one in enumerate(given, 1):
         history = tuple(model.history(*one, leave_out))
         if not history:
-            raise ValueError(f"history {number} has no items that the model knows: there is nothing to go by")
+            raise ValueError(f"history {number} has no items that the model knows")
         asked.append(ItemsAfter(history, body.k, body.explain))
     return asked

@@ -6,7 +6,7 @@ from typing import Any
 
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Heed's API</title><link rel="stylesheet" href="/docs.css"><main><h1>Heed's API</h1>
-<p>As a document for programs: <a href="/openapi.json">openapi.json</a>. The page: <a href="/">/</a>. Every error is
+<p>OpenAPI document: <a href="/openapi.json">openapi.json</a>. Web page: <a href="/">/</a>. Every error is
 <code>{"error": "one sentence"}</code>, or on OpenAI's paths <code>{"error": {"message": "one sentence"}}</code>.</p>"""
 STYLE = """@font-face{font-family:"Heed glyphs";src:url("/assets/korean.ttf") format("truetype");unicode-range:U+1100-11FF,U+3130-318F,U+AC00-D7FF}
 :root{color-scheme:light dark}body{font:16px/1.5 system-ui,"Segoe UI",Arial,"Heed glyphs",sans-serif;margin:2rem}main{max-width:60rem;margin:auto}

@@ -192,7 +192,7 @@ def _answer_step(stream: BinaryIO, task: TextTask, answers: Answers) -> None:
     except ValueError as error:
         send(stream, {"error": str(error)})
     except (MemoryError, RecursionError):
-        send(stream, {"error": "this is too deeply nested to be read"})
+        send(stream, {"error": "the input is nested too deeply"})
     except Exception as error:  # only its type: the message may contain texts
         send(stream, {"broken": type(error).__name__})
     else:

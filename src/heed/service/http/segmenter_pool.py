@@ -45,7 +45,7 @@ class SegmenterProcess:
             self.cancel(ticket)
             if ticket.cancelled:
                 raise Cancelled from None
-            raise ValueError("this takes too long, or too much, to be read: send less at once") from None
+            raise ValueError("this takes too much time or memory to process: send less at once") from None
         finally:
             timer.cancel()
             ticket.workers.discard(self)

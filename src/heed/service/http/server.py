@@ -78,7 +78,7 @@ def _within_open_files(limits: ConnectionLimits) -> ConnectionLimits:
 def bind_socket(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 is any free one."""
     if not 0 <= port <= 65535:
-        raise ValueError(f"there is no port {port}: --port is from 0 (any that is free) to 65535")
+        raise ValueError(f"{port} is not a valid port: --port must be from 0 (any free port) to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -82,9 +82,9 @@ class Service:
         batches = {"max_tokens": self.settings.batch_tokens, "max_jobs": self.settings.batch_sentences}
         for model in models:
             model.start(self.metrics.batch_observer(model.name), max_wait=self.settings.max_wait, **batches)
-        self.metrics.gauge("heed_inside", "Requests in work.", lambda: {(): len(self.gate.active)})
+        self.metrics.gauge("heed_inside", "Requests in progress.", lambda: {(): len(self.gate.active)})
         self.metrics.gauge(
-            "heed_waiting_tokens", "Source subwords that wait.",
+            "heed_waiting_tokens", "Source subwords waiting.",
             lambda: {(("model", model.name),): sum(own.waiting_tokens for own in model.workers) for model in models},
         )  # fmt: skip
 
@@ -189,7 +189,7 @@ class Service:
                 task.add_done_callback(_retrieve_exception)
 
     def _too_slow(self) -> str:
-        return f"this was not done within {self.limits.seconds:g} seconds: send less at once, or try again later"
+        return f"the request timed out after {self.limits.seconds:g} seconds: send less at once, or try again later"
 
     def detect_language(self, text: str, target: str | None = None) -> list[Detection]:
         """The likely languages of a text; with a target, only those that can be translated into it."""
@@ -219,7 +219,7 @@ def _result(task: asyncio.Future) -> Any:
     try:
         return task.result()
     except Cancelled:
-        raise Refusal(503, "the service is closing: try again when it is back", 5) from None
+        raise Refusal(503, "the service is shutting down: try again later", 5) from None
     except ValueError as error:
         raise Refusal(400, " ".join(str(error).split())) from None
 

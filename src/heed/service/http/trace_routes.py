@@ -17,7 +17,7 @@ AskModel = Callable[[Service, Request, Any, Callable[[ServedModel], Any]], Await
 
 
 class Query(BaseModel, extra="forbid"):
-    """One query of one head; all are counted from 0."""
+    """One query of one head; all indices start at 0."""
 
     part: Literal["encoder", "decoder", "cross"] = "cross"
     layer: int = Field(0, ge=0)
@@ -35,7 +35,7 @@ class Choice(BaseModel, extra="forbid"):
 
 
 class Token(BaseModel, extra="forbid"):
-    """One token in one layer; both are counted from 0."""
+    """One token in one layer; both indices start at 0."""
 
     part: Literal["encoder", "decoder"] = "encoder"
     layer: int = Field(0, ge=0)
@@ -48,7 +48,9 @@ class TraceRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENT
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: str = Field("auto", max_length=40)
     target: str | None = Field(None, max_length=40)
-    translation: str | None = Field(None, max_length=MAX_SENTENCE, description="trace this instead of the model's own")
+    translation: str | None = Field(
+        None, max_length=MAX_SENTENCE, description="trace this translation instead of the model's own"
+    )
     beam: int | None = Field(None, ge=1, le=MAX_BEAM)
     query: Query | None = None
     choice: Choice | None = None

@@ -37,16 +37,16 @@ TRANSLATED = {**SENTENCE, "translation": "I am a student.", "word": 2}
 
 
 class TranslateRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENTENCE}):
-    """A text, or several, and the settings of their translation."""
+    """One or more texts, and translation settings."""
 
     text: str | list[str] = Field(description="a text, or a list of texts")
     source: LanguageCode = Field("auto", description="the code of its language, or auto")
-    target: LanguageCode | None = Field(None, description="may be omitted if there is only one")
+    target: LanguageCode | None = Field(None, description="optional if only one is available")
     beam: Beam | None = None
     nbest: int = Field(1, ge=1, le=MAX_NBEST)
     length_penalty: float | None = Field(None, ge=0, le=5)
-    rerank: Literal["none", "mbr"] | None = Field(None, description="mbr: the candidate most similar to all others")
-    prefix: str = Field("", max_length=2_000, description="what the translation must begin with")
+    rerank: Literal["none", "mbr"] | None = Field(None, description="mbr: the candidate most similar to all the others")
+    prefix: str = Field("", max_length=2_000, description="force the translation to begin with this")
     glossary: dict[str, str] | str | None = None
     keep: list[str] | str | None = None
     tokens: bool = True
@@ -55,13 +55,13 @@ class TranslateRequest(BaseModel, extra="forbid", json_schema_extra={"example": 
 
 
 class AlternativesRequest(BaseModel, extra="forbid", json_schema_extra={"example": TRANSLATED}):
-    """A sentence, its translation, and the number of a word in that."""
+    """A sentence, its translation, and the index of a word in the translation."""
 
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: LanguageCode = "auto"
     target: LanguageCode | None = None
     translation: str = Field(max_length=MAX_SENTENCE)
-    word: int = Field(ge=0, le=MAX_SENTENCE, description="the number of the word, from 0")
+    word: int = Field(ge=0, le=MAX_SENTENCE, description="index of the word, from 0")
     count: int = Field(8, ge=1, le=20)
     glossary: dict[str, str] | str | None = None
     keep: list[str] | str | None = None
@@ -74,7 +74,9 @@ class LookRequest(BaseModel, extra="forbid", json_schema_extra={"example": SENTE
     text: str = Field(min_length=1, max_length=MAX_SENTENCE)
     source: LanguageCode = "auto"
     target: LanguageCode | None = None
-    translation: str | None = Field(None, max_length=MAX_SENTENCE, description="inspect this, not the model's own")
+    translation: str | None = Field(
+        None, max_length=MAX_SENTENCE, description="inspect this translation instead of the model's own"
+    )
     beam: Beam | None = None
     api_key: str | None = None
 
@@ -84,7 +86,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/translate", **operation(TranslateRequest, {"translations": [], "seconds": 0.04}, codes))
     async def translate(request: Request) -> JSONResponse:
-        """Translate, with scores, tokens, alignments and other translations, sentence by sentence."""
+        """Translate with scores, tokens, alignments and alternatives, sentence by sentence."""
         start = time.monotonic()
         fields = await read_fields(request, service.limits.text_bytes, forms=False)
         translations = await _translate(service, request, fields)
@@ -110,7 +112,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/look", **operation(LookRequest, {"format": 1, "source": ["▁나는"], "cross": []}, codes))
     async def look(request: Request) -> Response:
-        """Attentions by layer and head, likely next tokens, and the search step by step."""
+        """Inspect a translation: attention by layer and head, likely next tokens, and the search step by step."""
         body = await service.read_sentence(request, LookRequest)
         decoding = {} if body.beam is None else {"beam": body.beam}
 
@@ -122,7 +124,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/models", responses=responses({"models": [], "directions": [], "languages": []}))
     async def models() -> JSONResponse:
-        """The models that are served, the directions, from each source to each other target, and the limits."""
+        """List the served models, the translation directions, and the limits."""
         return JSONResponse(_describe(service))
 
     trace_routes.add_routes(routes, service, _ask_model)
@@ -140,7 +142,7 @@ def _add_runs(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/runs", responses=responses({"runs": [runs.EXAMPLE]}))
     async def all_runs(request: Request) -> JSONResponse:
-        """The runs in the folder of --runs; `metrics` are those that the task of a run declares."""
+        """List the runs in the --runs folder, with the metrics of each run's task."""
         found = await service.run(request, 0, lambda _: runs.list_runs(_runs_folder(service, request)), long=True)
         return JSONResponse({"runs": found})
 
@@ -151,14 +153,14 @@ def _add_runs(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/runs/{name}/samples", responses=responses({"samples": [{"step": 150, "of": []}]}))
     async def samples(request: Request, name: str) -> JSONResponse:
-        """The fixed samples of a run at each validation."""
+        """The sample outputs of a run at each validation."""
         return JSONResponse({"samples": await read(request, name, runs.read_samples)})
 
 
 def _runs_folder(service: Service, request: Request) -> Path:
     service.check_key(request, None)
     if service.settings.runs is None:
-        raise Refusal(404, "no folder of runs is watched: start the service with --runs DIR")
+        raise Refusal(404, "no runs folder is configured: start the service with --runs DIR")
     return service.settings.runs
 
 
@@ -184,7 +186,7 @@ def _not_served(service: Service, detected: Detection, target: str | None) -> Re
     offered = ", ".join(sources[:MOST]) + (", …" if len(sources) > MOST else "")
     details = {"detected": {"language": detected.language, "name": name, "confidence": round(detected.confidence, 4)}}
     return Refusal(
-        400, f"this looks like {name}, and no model here translates from it; to translate it all the same, say which language it is: {offered}",
+        400, f"this looks like {name}, and no model here translates from it; to translate it anyway, set the source language: {offered}",
         details=details | {"sources": sources},
     )  # fmt: skip
 
@@ -270,7 +272,7 @@ async def _ask_model(
     source, target, _ = _languages(service, body.text, body.source, body.target)
     route = service.catalogue.route(source, target)
     if len(route) != 1:
-        raise Refusal(400, f"no one model translates {source} to {target}: ask for each step of the way")
+        raise Refusal(400, f"no single model translates {source} to {target}: request each step separately")
     model = route[0]
 
     def work(ticket) -> Any:

@@ -25,7 +25,7 @@ function steps() {
     element("div", { class: "columns" },
       element("div", {}, element("h3", { id: "so-far-title" }), element("p", { id: "so-far", class: "so-far", dir: "auto" }),
         element("p", { id: "step-score", class: "muted small" }),
-        whole && element("p", { id: "whole-score", class: "muted small" }, t("wholeScore", number(whole.logp, 3), number(whole.penalty, 3), number(whole.score, 3))), exact && sliders()),
+        whole && element("p", { id: "whole-score", class: "muted small" }, t("wholeScore", number(whole.logp, 3), number(whole.penalty, 3), number(whole.score, 3), percent(Math.exp(whole.logp / look().target.length)))), exact && sliders()),
       element("div", {}, element("h3", {}, t(look().source.length ? "couldWrite" : "couldFollow")), element("ol", { id: "bars", class: "bars" }), element("p", { id: "drawn", class: "muted small" }))),
   ];
 }
@@ -143,7 +143,7 @@ function showBars(list, written) {
     ghost.style.left = `${100 * own}%`;
     return element("li", { class: token === written ? "written" : null }, element("span", { class: "token" }, readable(token)),
       element("span", { class: "track" }, bar, ghost), element("span", { class: "number" }, percent(drawn)));
-  }));
+  }), shown.length < list.length ? element("li", { class: "muted small rest" }, t("rest")) : "");
 }
 
 export function stop() {

@@ -195,10 +195,9 @@ export function goTo(name) {
   const station = byId(`station-${name}`);
   if (!station) return;
   mark(name);
-  headed = true;  // what is passed on the way is not marked
-  const arrive = () => { headed = false; };
-  addEventListener("scrollend", arrive, { once: true });
-  setTimeout(arrive, 1500);  // where nothing scrolls, no scrolling ends
+  headed = true; // what is passed on the way is not marked, nor what fills in later and moves the page
+  const leave = () => { headed = false; };
+  for (const moved of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(moved, leave, { once: true, passive: true });
   station.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   station.focus({ preventScroll: true });
 }

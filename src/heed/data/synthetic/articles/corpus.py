@@ -42,7 +42,7 @@ def _stream(split: str, count: int, seed: int) -> Iterator[Article]:
             misses = 0
             yield Article(*realize(rng, facts), facts)
         if misses > MAX_MISSES:
-            raise ValueError(f"The articles ran out of {split} facts after {len(seen):,}; ask for fewer.")
+            raise ValueError(f"The articles ran out of {split} facts after {len(seen):,}; request fewer.")
 
 
 def write(folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: int = 0) -> dict[str, Path]:

@@ -98,7 +98,7 @@ def _stream(split: str, count: int, seed: int) -> Iterator[Pair]:
                 misses = 0
                 yield drawn
         if misses > MAX_MISSES:
-            raise ValueError(f"The phrasebook ran out of {split} sentences after {len(seen):,}; ask for fewer.")
+            raise ValueError(f"The phrasebook ran out of {split} sentences after {len(seen):,}; request fewer.")
 
 
 def fingerprint(text: str) -> bytes:

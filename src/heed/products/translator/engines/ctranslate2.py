@@ -39,10 +39,10 @@ def unsupported(bundle: ModelBundle) -> str | None:
     if find_spec("ctranslate2") is None:
         return "its package is not installed (pip install ctranslate2)"
     if len(bundle.models) > 1:
-        return "it has no ensembles"
+        return "it does not support ensembles"
     if bundle.device.type != "cpu":
-        return f"it is for the CPU here, and the model is on {bundle.device}"
-    return None if able(bundle.model) else f"it cannot compute what a {type(bundle.model).__name__} like this does"
+        return f"it only runs on the CPU here, and the model is on {bundle.device}"
+    return None if able(bundle.model) else f"it does not support this {type(bundle.model).__name__}"
 
 
 class Pools:
@@ -138,10 +138,10 @@ class CTranslate2:
                     self.shared.pools[size] = self._open(*size)
             except Exception as error:
                 if self.required:
-                    raise ValueError(f"CTranslate2 cannot be used for this model: {error}; use engine torch") from error
+                    raise ValueError(f"CTranslate2 cannot run this model: {error}; use engine torch") from error
                 self.shared.broken = True
                 reason = str(error).strip().split("\n")[0]
-                warnings.warn(f"CTranslate2 cannot be used for this model, torch is: {reason}", stacklevel=4)
+                warnings.warn(f"CTranslate2 cannot run this model, using torch instead: {reason}", stacklevel=4)
             return self.shared.pools.get(size), size[0]
 
     @cached_property

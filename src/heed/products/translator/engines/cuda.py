@@ -64,7 +64,7 @@ class CudaEngine:
         sources = [[*special.before, *source, special.last] for source in sources]
         with self.shared.lock, current_device(self.bundle.device):
             machine = self.shared.machine or self._updated_machine()
-            assert machine is not None, "a search that was not taken"
+            assert machine is not None, "an unsupported search"
             for rows in self._batches(sources, limits, rules.beams, max(FULL_BATCH, batch_tokens)):
                 results = _search(machine, [sources[row] for row in rows], [limits[row] for row in rows], rules)
                 for row, hypotheses in zip(rows, results, strict=True):
@@ -90,7 +90,7 @@ class CudaEngine:
                 return machine
         except Exception as error:
             reason = str(error).strip().split("\n")[0]
-            warnings.warn(f"the fast search for GPUs cannot be used here, the plain one is: {reason}", stacklevel=4)
+            warnings.warn(f"fast GPU decoding is unavailable, using the standard search: {reason}", stacklevel=4)
             return None
 
     def _batches(self, sources: Sentences, limits: Sequence[int], beams: int, budget: int) -> Iterator[list[int]]:
