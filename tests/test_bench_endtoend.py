@@ -1,0 +1,88 @@
+"""The whole way in bench/endtoend.py: processes are measured, take turns, and do the same work. How fast, no test asks."""
+
+import json
+import sys
+
+import pytest
+from bench import endtoend, endtoend_systems
+from bench.endtoend import Run
+
+from heed.decoding.config import UNGUARDED
+
+
+def test_a_process_is_measured(tmp_path):
+    found = endtoend.measure(
+        [sys.executable, "-c", "print('hello'); print('{\"seconds\": 1.5}')"], 1, tmp_path, tmp_path
+    )
+    assert found.bulk == 1.5
+    assert found.busy > 0 and found.wall > 0 and 1 < found.memory < 10_000
+    assert endtoend.measure([sys.executable, "-c", "pass"], 1, tmp_path, tmp_path).bulk is None
+    with pytest.raises(RuntimeError, match="ended with 3: no such thing"):
+        endtoend.measure(
+            [sys.executable, "-c", "import sys; sys.stderr.write('no such thing'); sys.exit(3)"], 1, tmp_path, tmp_path
+        )
+
+
+def test_each_has_its_turn_and_the_first_does_not_count():
+    told = []
+    systems = {name: lambda name=name: told.append(name) or Run(len(told), 0.0, 0.0, None) for name in "abc"}
+    found = endtoend.in_turns(systems, 2)
+    assert "".join(told) == "abc" + "abc" + "bca"
+    assert [run.wall for run in found["a"]] == [4, 9]
+
+
+def test_the_median_of_each_number_counts():
+    runs = [Run(1.0, 9.0, 5.0, None), Run(3.0, 7.0, 6.0, 2.0), Run(2.0, 8.0, 4.0, 4.0)]
+    assert endtoend.medians(runs) == Run(2.0, 8.0, 5.0, 3.0)
+
+
+def test_files_of_one_line_of_all_and_of_four_times_as_many(tmp_path):
+    files = endtoend.write_texts(tmp_path, 5)
+    lines = {name: path.read_text("utf-8").splitlines() for name, path in files.items()}
+    assert {name: len(own) for name, own in lines.items()} == {"one": 1, "bulk": 5, "memory": 20}
+    assert lines["memory"][:5] == lines["bulk"] and lines["bulk"][:1] == lines["one"]
+
+
+@pytest.mark.parametrize("name", ["heed, Python", "heed, the search alone", "ctranslate2", "transformers"])
+@pytest.mark.filterwarnings("default")
+def test_every_system_writes_a_translation_of_each_line(models, tmp_path, capsys, name):
+    source = endtoend.write_texts(tmp_path, 3)["bulk"]
+    endtoend_systems.main(name, str(models), str(source), str(tmp_path / "out"), "2", "6", "1")
+    assert json.loads(capsys.readouterr().out)["seconds"] > 0
+    lines = (tmp_path / "out").read_text("utf-8").splitlines()
+    assert len(lines) == 3 and all(lines)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    from bench import shared
+
+    folder = tmp_path_factory.mktemp("endtoend")
+    shared.write(folder, endtoend.SHAPES["toy"], ["transformers", "ctranslate2"])
+    return folder
+
+
+def test_the_guards_are_off_in_both_ways():
+    assert len(endtoend.GUARDS) == len(UNGUARDED)
+
+
+@pytest.mark.long
+def test_the_whole_bench_runs(tmp_path, capsys):
+    words = [
+        "--shape",
+        "toy",
+        "--lines",
+        "6",
+        "--rounds",
+        "1",
+        "--threads",
+        "1",
+        "--length",
+        "6",
+        "--json",
+        str(tmp_path / "j"),
+    ]
+    assert endtoend.main(words) == 0
+    told = json.loads((tmp_path / "j").read_text("utf-8"))
+    assert set(told["6 lines"]) >= {"heed translate", "heed, Python", "heed, the search alone"}
+    assert "import torch" in told["one sentence"] and "24 lines" in told
