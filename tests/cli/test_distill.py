@@ -123,7 +123,7 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
     shutil.copytree(trained / "model", tmp_path / "second")
     names = [str(trained), str(tmp_path / "second")]
     code, _, err = heed(*command(tmp_path / "run", teacher=",".join(names), settings=["distill.soft=0.7"]))
-    assert code == 0 and "For 70% of the loss, the teachers' mean distribution is the target." in err
+    assert code == 0 and "the teachers' mean distribution is the target of 70% of the loss." in err
     student = tmp_path / "run" / "distilled" / "student.toml"
     assert tomllib.loads(student.read_text("utf-8"))["task"]["teacher"] == names
 
@@ -133,7 +133,7 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
     [
         (["subwords.size=500", "subwords.source_model=", "subwords.target_model="],
          "which has different subwords from this run: use the teacher's"),
-        (["filters.max_length=2000", "model.max_length=3000"], "has positions for"),
+        (["filters.max_length=2000", "model.max_length=3000"], "positions: lower it"),
         (["task.teacher=/nowhere"], "task.teacher: /nowhere: no such folder"),
         (["task.teacher="], ""),
         (["task.teacher={labels}"], "which is not a translation model: choose one"),
@@ -142,7 +142,7 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
 )  # fmt: skip
 def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, command, trained, tmp_path, settings, says):
     code, _, err = heed(*command(tmp_path / "run", settings=["distill.soft=0.7"]))
-    assert code == 0 and "For 70% of the loss, the teacher's distribution is the target." in err
+    assert code == 0 and "the teacher's distribution is the target of 70% of the loss." in err
     student = tmp_path / "run" / "distilled" / "student.toml"
     write_package(classifier(), tmp_path / "labels")
     words = load(trained).source

@@ -158,7 +158,7 @@ def test_what_is_read_is_said(heed, files, tmp_path):
         ),
         (["task.reading=random", "task.document=line"], "task.document is 'line', but task.reading is 'random'"),
         (["model.name=gpt2"], "the code Pets needs a vocabulary that supports codes"),
-        (["task.window=20"], "task.window is 20, but the model has positions for 16: set it no higher"),
+        (["task.window=20"], "task.window is 20, but the model has only 16 positions: lower it"),
         (["training.batch_tokens=5"], "training.batch_tokens is 5; it must hold at least one window"),
         (["subwords.kind=bytes"], "subwords.size is 60, but there are always 256 bytes: leave it out"),
     ],

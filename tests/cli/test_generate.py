@@ -88,7 +88,7 @@ def test_what_makes_no_sense_is_said(heed, folders, tmp_path):
         ("generate", gpt2, "a", "--stop", ""): "a stop string is empty",
         ("generate", gpt2, "a", "--min-p", 1.5): "min_p is 1.5; it must be at least 0 (off) and at most 1",
         ("generate", gpt2, "a", "--greedy", "--typical", 0.5): "--typical is for sampling",
-        ("generate", gpt2, "a", "--prompt", "b"): "there are a prompt and --prompt: give one of the two",
+        ("generate", gpt2, "a", "--prompt", "b"): "give only one of a prompt and --prompt",
         ("generate", gpt2, "a", "--count", 2, "--stream"): "--stream needs a single text on standard output",
         ("generate", ctrl, "a", "--code", "News", "--engine", "ctranslate2"): "cannot compute what a CTRL",
         ("score", gpt2, "--engine", "ctranslate2"): "--engine ctranslate2 is for language models (--text FILE)",

@@ -76,7 +76,7 @@ def test_one_text_becomes_a_model_that_can_be_asked_everything(heed, trained, fi
     code, out, err = heed("score", trained, "--text", files / "test.txt", "--token-scores")
     assert (code, len(out.splitlines())) == (0, 22)
     assert out.splitlines()[-1].split("\t")[1].endswith("</s>:" + out.split(":")[-1].strip())
-    assert "22 lines, each by itself" in err
+    assert "22 lines, each scored separately" in err
 
     for suffix in ("html", "svg", "json"):
         assert heed("look", trained, "the cat <sees> 고양이", "--out", tmp_path / f"l.{suffix}")[0] == 0

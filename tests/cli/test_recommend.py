@@ -87,7 +87,7 @@ def test_files_of_users_and_of_histories_become_a_table(trained, tmp_path, capsy
             ["--user", "nobody"],
             "'nobody' is not one of the 40 users the model was trained on: give items",
         ),
-        (["--items", "item1"], "'item1' is none of the 12 items that the model was trained on; did you mean item 1"),
+        (["--items", "item1"], "'item1' is not one of the 12 items the model was trained on; did you mean item 1"),
         (
             ["--items", "x", "--leave-out-unknown"],
             "history 1 has no items that the model knows",

@@ -73,7 +73,7 @@ def test_one_column_and_a_format_that_is_said(heed, trained, tmp_path):
         (["--file", "a.md", "--out", "b.md", "Hello"], "--file translates a document, and a sentence is for lines: leave it out"),
         (["--file", "a.md", "--out", "b.md", "--column", "1"], "a.md has no columns: column 1 is for .tsv files"),
         (["--file", "a.tsv", "--out", "b.tsv"], "a.tsv: choose the column to translate, counted from 1"),
-        (["--file", "a.tsv", "--out", "b.tsv", "--column", "3"], "a.tsv, line 1 has 2 columns; column 3 is to be translated"),
+        (["--file", "a.tsv", "--out", "b.tsv", "--column", "3"], "a.tsv, line 1 has 2 columns; column 3 was to be translated"),
         (["--file", "a.tsv", "--out", "b.tsv", "--column", "0"], "a.tsv: column is 0; columns are counted from 1"),
         (["--file", "a.pdf", "--out", "b.pdf"], "a.pdf ends in .pdf; heed translates .txt"),
         (["--file", "a.md", "--out", "b.docx"], "--out ends in .docx, and a.md in .md: the format cannot change"),

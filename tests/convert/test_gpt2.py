@@ -40,7 +40,7 @@ def test_a_folder_of_theirs_opens_as_a_generator(package, vocabulary, tmp_path):
     assert generator.model.config.hidden == 96  # n_inner is null: four times n_embd
     assert generator.generate("I", length=5, seed=3) == generator.generate("I", length=5, seed=3)
     assert len(generator.generate("I", length=40)[0].tokens) == 40  # beyond its 30 positions
-    with pytest.raises(ValueError, match="a line and its end are 53 tokens, but the model has positions for 30"):
+    with pytest.raises(ValueError, match="a line and its end have 53 tokens, but the model has only 30 positions"):
         generator.score(["I " * 26])
 
 

@@ -153,5 +153,5 @@ def test_random_windows_lie_in_one_corpus_and_begin_with_its_code():
     assert 0.68 < len(inside) / len(rows) < 0.82  # 3 of 4
     assert all(row[1] >= 10 and row[-1] < 60 for row in inside)
     assert all(row[1] >= 60 and row[-1] < 110 and row[0] in (LAST, row[1] - 1) for row in rows if row[0] != 1000)
-    with pytest.raises(ValueError, match=r"a corpus has 5 tokens, but task.window is 10: set it no higher"):
+    with pytest.raises(ValueError, match=r"a corpus has 5 tokens, but task.window is 10: lower it"):
         RandomWindows(np.arange(100), LAST, rows=8, length=10, corpora=[CorpusRange(0, 5)])

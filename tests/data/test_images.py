@@ -229,7 +229,7 @@ def test_a_folder_that_is_not_what_it_should_be_is_refused(folders, make, words)
         ("a-images-idx3-ubyte", "xx", "be in a-labels-idx1-ubyte next to it, which does not exist"),
         ("train_lables.json", "[1]", r"the sheets for these labels, data_batch\*\.png, are not next to it"),
         ("list.txt", "", "images can be read from a folder per class"),
-        ("none.csv", None, "there is no such file or folder of images"),
+        ("none.csv", None, "no such file or folder of images"),
     ],
 )
 def test_a_file_that_is_not_what_it_should_be_is_refused(tmp_path, name, content, words):

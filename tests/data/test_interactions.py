@@ -266,7 +266,8 @@ def test_files_with_and_without_times_are_not_one_log(tmp_path):
 def test_a_log_without_a_known_item_is_refused(tmp_path):
     (tmp_path / "other.csv").write_text("user,item\nu,x\nu,y\n")
     with pytest.raises(
-        ValueError, match="have no items in common: of its 2 items, such as x, none is one of the model's 2, such as a"
+        ValueError,
+        match="have no items in common: of the log's 2 items, such as x, none is one of the model's 2, such as a",
     ):
         read_held(tmp_path / "other.csv", Items(["a", "b"]), {})
     (tmp_path / "some.csv").write_text("user,item\nu,x\nu,b\nu,a\nv,y\nv,a\nw,a\n")

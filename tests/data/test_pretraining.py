@@ -126,6 +126,6 @@ def test_settings_that_contradict_each_other_are_refused():
         PairSettings(pair="next", cut_sentences=True)
     with pytest.raises(ValueError, match=r"^training\.batch_tokens is for 0 rows of 24 tokens; raise it to fit at"):
         made(rows=0)
-    with pytest.raises(ValueError, match="there is one, a multiple of 3 of them, at least"):
+    with pytest.raises(ValueError, match="at least one, and a multiple of 3, or lower"):
         made(share=(0, 3))
     assert RowShape(vocabulary("roberta").special, 24, paired=True).room == 20

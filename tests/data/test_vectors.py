@@ -158,7 +158,7 @@ def test_oddities_are_counted_and_noted(tmp_path):
     path = put(tmp_path / "v.vec", b"7 2\na 1 2\n 3 4\na 5 6\n")
     found = read(path)
     equal(found, ["a"], [[1, 2]])
-    assert found.notes[0] == f"{path} promises 7 words in its header and has 3."
+    assert found.notes[0] == f"{path} declares 7 words in its header and has 3."
     assert len(found.notes) == 3
 
 
@@ -283,7 +283,7 @@ def test_a_misspelled_word_brings_the_one_that_was_meant(word, meant):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"text": "a", "source": "b"}, "not both"),
+        ({"text": "a", "source": "b"}, "set one or the other"),
         ({"source": "a", "scale": 0.0}, r"vectors.scale is 0.0; it must be above 0"),
         ({"frozen": True}, r"vectors\.frozen is True, but \[vectors\] has no file"),
     ],

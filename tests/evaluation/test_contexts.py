@@ -111,7 +111,7 @@ def build_for(vocabulary) -> torch.nn.Module:
     ("name", "context", "error"),
     [
         ("gpt2", {"stride": 7}, "stride is 7; it must be at least 1 and at most the window, 6"),
-        ("gpt2", {"window": 7}, "window is 7, but the model has positions for 6: set it no higher"),
+        ("gpt2", {"window": 7}, "window is 7, but the model has only 6 positions: lower it"),
         ("gpt2", {"rows": 2}, "rows is 2, but rows are only for models that carry their state"),
         ("gpt2", {"memory": 2}, r"memory is for models that have one \(Transformer-XL\)"),
         ("rnn-lm", {"stride": 2}, "stride is for models with limited positions, but this one carries its state"),

@@ -249,7 +249,7 @@ def damage(path):
 
 BROKEN = {
     "gone": shutil.rmtree,
-    "damaged": lambda path: (path / "model.bin").write_bytes((path / "model.bin").read_bytes()[:1000]),
+    "cut short": lambda path: (path / "model.bin").write_bytes((path / "model.bin").read_bytes()[:1000]),
     "a bit": damage,
     "without its sums": lambda path: (path / "sums.json").unlink(),
     "sums that are none": lambda path: (path / "sums.json").write_text("{"),

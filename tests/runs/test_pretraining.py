@@ -140,7 +140,7 @@ def test_fill_reads_arguments_and_lines_and_writes_json(runs, tmp_path, capsys):
     ("words", "says"),
     [
         (["I read."], "text 1 has no [MASK]: put it where a word should be filled in"),
-        (["[MASK]", "I " * 80 + "[MASK]"], "text 2 has 81 subwords, and the model has positions for 62: shorten it"),
+        (["[MASK]", "I " * 80 + "[MASK]"], "text 2 has 81 subwords, and the model has only 62 positions: shorten it"),
         (["[MASK]", "--top", "0"], "top is 0; it must be at least 1, and at most the vocabulary, 300"),
         (["[MASK]", "--input", "x"], "give either texts or --input, not both"),
     ],

@@ -316,7 +316,7 @@ BOMB = document("", {"word/media/x.bin": "\0" * (3 << 20)})
         (b"fine\n\xff\xfeno", "a.txt", None, "a.txt, line 2 is not UTF-8: convert the file first"),
         (b"a\tb", "a.tsv", None, "a.tsv: choose the column to translate, counted from 1"),
         (b"a\tb", "a.tsv", 0, "a.tsv: column is 0; columns are counted from 1"),
-        (b"a\tb\nc", "a.tsv", 2, "a.tsv, line 2 has 1 columns; column 2 is to be translated"),
+        (b"a\tb\nc", "a.tsv", 2, "a.tsv, line 2 has 1 columns; column 2 was to be translated"),
         (b"a", "a.txt", 1, "a.txt has no columns: column 1 is for .tsv files"),
         (b"no zip", "a.docx", None, "a.docx is not a Word document, or is damaged"),
         (document("<w:p/>")[:-30], "a.docx", None, "a.docx is not a Word document, or is damaged"),

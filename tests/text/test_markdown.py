@@ -73,7 +73,7 @@ def asked(text):
     ("text", "right"),
     [
         ("- one\n  - two\n    goes on\n", ["one", "two goes on"]),
-        ("> one\n> goes on\n> > deeper\n", ["search", "deeper"]),
+        ("> one\n> goes on\n> > deeper\n", ["one goes on", "deeper"]),
         ("term\n: what it is\n", ["term", "what it is"]),
         ("[^1]: The note.\n[1]: http://a.example 'T'\n", ["The note."]),
         ("a | b\n--|--\nc d | e\n\nf | g\n", ["a", "b", "c d", "e", "f | g"]),

@@ -170,7 +170,7 @@ def test_a_missing_file_is_named(tmp_path, learned, names, words):
     ("name", "content", "words"),
     [
         ("vocab.json", b"{", "vocab.json is damaged: it is not JSON"),
-        ("vocab.json", b"[]", "vocab.json is not a table: it holds a list"),
+        ("vocab.json", b"[]", "vocab.json is not a table: it contains a list"),
         ("vocab.json", b'{"a": null}', "vocab.json: the id of 'a' is None; an id must be a number from 0"),
         ("merges.txt", b"the dog\n", r"merges.txt is damaged: .*out of vocabulary"),
         ("merges.txt", b"#version: 0.2\na b\nab\n", "merges.txt, line 3, is 'ab'; a merge must be two pieces"),

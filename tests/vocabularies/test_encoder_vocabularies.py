@@ -136,7 +136,7 @@ def test_what_is_damaged_or_of_another_family_is_named(learned, tmp_path):
     with pytest.raises(ValueError, match=r"vocab.txt has no \[MASK]: it is not the WordPiece vocabulary of a BERT"):
         wordpiece.read(tmp_path)
     (tmp_path / TOKENIZER).write_text(json.dumps({"model": {"type": "BPE", "vocab": {}, "merges": []}}))
-    with pytest.raises(ValueError, match=r"tokenizer.json is not WordPiece with ##, the vocabulary of a BERT"):
+    with pytest.raises(ValueError, match=r"tokenizer.json is not WordPiece with ##, as BERT uses"):
         wordpiece.read(tmp_path)
     (tmp_path / TOKENIZER).unlink()
     (tmp_path / "spiece.model").write_bytes(learned["bigbird"].files["spiece.model"].content)

@@ -196,7 +196,7 @@ def test_a_missing_file_is_named(tmp_path, name):
         ("target.spm", b"", "target.spm is damaged: it is not a SentencePiece model"),
         ("vocab.json", b"{", "vocab.json is damaged: it is not JSON"),
         ("vocab.json", b"\xff\xff\xff\xff\xff", "vocab.json is damaged: it is not JSON"),
-        ("vocab.json", b'["</s>"]', "vocab.json is not a table: it holds a list"),
+        ("vocab.json", b'["</s>"]', "vocab.json is not a table: it contains a list"),
         ("vocab.json", b'{"a": "0"}', "vocab.json: the id of 'a' is '0'; an id must be a number from 0"),
         ("vocab.json", b'{"a": 0, "b": 0}', "vocab.json: two pieces have the same id"),
         ("vocab.json", b'{"</s>": 0, "<unk>": 1}', "vocab.json has no <pad>: it is not the table of a Marian model"),

@@ -95,7 +95,7 @@ def test_what_is_too_large_becomes_as_many_as_there_are(texts, kind):
 def test_what_is_too_small_is_refused(texts):
     with pytest.raises(
         ValueError,
-        match=r"subwords\.size: a vocabulary of 100 could not be learned: the texts have so many [^[]*at least \d+ pieces$",
+        match=r"subwords\.size: a vocabulary of 100 could not be learned: the texts have so many [^[]*at least \d+ pieces are needed$",
     ):
         learn(texts, SubwordsConfig(), 100)
 

@@ -147,7 +147,7 @@ class MaskedBatches:
         dynamic: bool = True,
     ):
         if rows < 1 or rows % share[1]:
-            processes = f", a multiple of {share[1]} of them," if share[1] > 1 else ""
+            processes = f", and a multiple of {share[1]}" if share[1] > 1 else ""
             raise ValueError(
                 f"training.batch_tokens is for {rows} rows of {shape.length} tokens; raise it to fit at least "
                 f"one{processes}, or lower task.length"

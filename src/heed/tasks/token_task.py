@@ -72,7 +72,7 @@ class TokenTask(Task):
         chosen = self.settings.max_length
         if chosen is not None and chosen > positions:
             raise ValueError(
-                f"task.max_length is {chosen}, but the model has {positions} positions: set it no higher, or leave it out"
+                f"task.max_length is {chosen}, but the model has {positions} positions: lower it, or leave it out"
             )
         return chosen or positions
 

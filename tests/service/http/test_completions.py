@@ -149,7 +149,7 @@ def test_a_control_code_changes_what_is_likely(complete, models):
     ({"best_of": 5}, 400, "best_of is 5: it is not supported unless it equals n, which is 1"),
     ({"stop": [""]}, 400, "a stop string is empty"),
     ({"stream": True, "stop": [""]}, 400, "a stop string is empty"),
-    ({"echo": True, "logprobs": 1, "prompt": "cat " * 30}, 400, "but the model has positions for 64"),
+    ({"echo": True, "logprobs": 1, "prompt": "cat " * 30}, 400, "but the model has only 64 positions"),
 ])  # fmt: skip
 def test_what_is_wrong_is_said_in_their_shape(client, body, status, words):
     answer = client.post("/v1/completions", json={"model": "gpt2", **body})

@@ -169,7 +169,7 @@ def test_what_is_wrong_is_said_in_a_sentence(ask):
     assert pair == "text 2 has 1 part, but the model expects 2 parts: separate parts with tabs"
     assert ask("classify", 400, text=[[]], model="choices")["error"].startswith("text")
     long = ask("fill", 400, text="the dog " * 90 + "[MASK]")["error"]
-    assert long.startswith("text 1 has ") and "the model has positions for 70" in long
+    assert long.startswith("text 1 has ") and "the model has only 70 positions" in long
     long = {"text": "the dog " * 90, "model": "classifier"}
     assert "shorten it, or allow truncation (too_long='cut'" in ask("classify", 400, **long)["error"]
     assert ask("classify", too_long="cut", **long)["texts"][0]["label"] in LABELS

@@ -156,7 +156,7 @@ def test_settings_health_and_documents(client):
         ({"q": "a", "source": "ko"}, 400, "Invalid request: missing target parameter"),
         ({"q": "a", "source": "xx", "target": "en"}, 400, "xx is not supported"),
         ({"q": "a", "source": "auto", "target": "xx"}, 400, "xx is not supported"),
-        ({"q": "a", "source": "auto", "target": "ko"}, 400, "target is 'ko', which is not available as a target here; it is one of en, de"),
+        ({"q": "a", "source": "auto", "target": "ko"}, 400, "target is 'ko', which is not available as a target here; it must be one of en, de"),
         ({"q": "a", "source": "de", "target": "en"}, 400, "English (en) is not available as a target language from German (de)"),
         ({"q": "a", "source": "ko", "target": "en", "format": "pdf"}, 400, "pdf format is not supported"),
         ({"q": "a", "source": "ko", "target": "en", "alternatives": 99}, 400, "alternatives is 99"),

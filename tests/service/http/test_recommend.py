@@ -126,8 +126,8 @@ def test_requests_that_wait_together_share_a_batch():
     [
         ({}, "give either items or user"),
         ({"items": ["tea"], "user": "ann"}, "give either items or user"),
-        ({"items": ["Tea"]}, "'Tea' is none of the 12 items that the model was trained on; did you mean tea?"),
-        ({"items": [["tea"], ["?"]]}, "'?' is none of the 12 items that the model was trained on"),
+        ({"items": ["Tea"]}, "'Tea' is not one of the 12 items the model was trained on; did you mean tea?"),
+        ({"items": [["tea"], ["?"]]}, "'?' is not one of the 12 items the model was trained on"),
         ({"items": [["tea"], ["?"]], "unknown": "leave_out"}, "history 2 has no items that the model knows"),
         ({"user": "eve"}, "'eve' is not one of the 3 users the model was trained on: give items instead"),
         ({"user": "new"}, "history 1 has no items that the model knows"),

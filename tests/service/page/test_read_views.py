@@ -151,7 +151,7 @@ def test_a_text_that_is_gone_is_given_up_and_an_error_is_said_in_its_place(start
     page = start("fill", text="the dog " * 90, quiet=False)
     page.click("#fill-out .word >> nth=0")
     page.wait_for_selector(".popover .error")
-    assert "the model has positions for 70" in page.text_content(".popover .error")
+    assert "the model has only 70 positions" in page.text_content(".popover .error")
     page.click("nav [data-view=tag]")
     assert page.locator(".popover").count() == 0
     assert page.evaluate(TYPE, TEXT), "at once, before it is asked for"

@@ -68,7 +68,7 @@ def split_long(translator: Translator, texts: Sequence[str], too_long: str) -> P
     if too_long not in ("split", "cut", "refuse"):
         raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
     if too_long == "refuse":
-        advice = "shorten it, or let it be translated in parts (too_long='split', --too-long split)"
+        advice = "shorten it, or translate it in parts (too_long='split', --too-long split)"
         refuse_long(translator, texts, advice)
     return split_texts(texts, translator.source, translator.max_source, too_long == "cut")
 
@@ -76,7 +76,7 @@ def split_long(translator: Translator, texts: Sequence[str], too_long: str) -> P
 def refuse_long(translator: Translator, texts: Sequence[str], advice: str) -> None:
     for number, text in enumerate(texts, 1):
         if (size := source_size(text, translator.source)) > (most := translator.max_source):
-            raise ValueError(f"text {number} has {size} subwords, and the model was made for {most}: {advice}")
+            raise ValueError(f"text {number} has {size} subwords, and the model reads at most {most}: {advice}")
 
 
 def fitting(translator: Translator, texts: Sequence[str]) -> list[bool]:
