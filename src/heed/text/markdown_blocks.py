@@ -76,16 +76,16 @@ class _Finder:
                 self.column = 0
             if token.map is None or token.type not in ("inline", "html_block") or token.map[0] < shown_from:
                 continue
-            before = tokens[number - 1].type if number else ""
+            opened = tokens[number - 1]
             if token.type == "html_block":
                 content, shown_from = self._shown(token)
                 yield from self._block(token.map[0], content.rstrip("\n"), "html")
-            elif before in ("th_open", "td_open"):
+            elif opened.type in ("th_open", "td_open"):
                 yield from self._cell(token)
-            elif before == "heading_open" and tokens[number - 1].markup.startswith("#"):
+            elif opened.type == "heading_open" and opened.markup.startswith("#"):
                 yield from self._heading(token)
             else:
-                yield from self._paragraph(token, tokens[number - 2].type if number > 1 else "")
+                yield from self._paragraph(token, tokens[number - 2].type)
 
     def _source(self, number: int, column: int, size: int) -> str:
         start = self.starts[number] + column
@@ -138,7 +138,7 @@ class _Finder:
         texts, leads, start, end = [], [], 0, 0
         for line in (line.lstrip(" \t") for line in content.split("\n")):
             source = self._line(number)
-            column = len(source) - len(line) if source.endswith(line) else source.rfind(line)
+            column = source.rfind(line)
             if column < 0 or source[column + len(line) :].strip():
                 return
             if texts:
@@ -159,17 +159,16 @@ def _footnote(state: StateBlock, start_line: int, end_line: int, silent: bool) -
         return False
     if silent:
         return True
-    marks = state.bMarks[start_line], state.tShift[start_line], state.sCount[start_line], state.parentType
+    marks = state.bMarks[start_line], state.tShift[start_line], state.sCount[start_line]
     rest = state.src[found.end() : state.eMarks[start_line]]
     spaces = len(rest) - len(rest.lstrip(" \t"))
     state.push("footnote_open", "", 1)
     state.bMarks[start_line], state.tShift[start_line] = found.end(), spaces
     state.blkIndent += 4
     state.sCount[start_line] = state.blkIndent
-    state.parentType = "footnote"
     state.md.block.tokenize(state, start_line, end_line)
     state.blkIndent -= 4
-    state.bMarks[start_line], state.tShift[start_line], state.sCount[start_line], state.parentType = marks
+    state.bMarks[start_line], state.tShift[start_line], state.sCount[start_line] = marks
     state.push("footnote_close", "", -1)
     return True
 
