@@ -21,8 +21,6 @@ EXTRAS = {  # of pyproject.toml: the module, and what it is for
     "parquet": ("pyarrow", "logs of interactions in Parquet"),
     "audio": ("soundfile", "FLAC, Ogg and MP3 files"),
     "faiss": ("faiss", "recommendations out of millions of items (--search faiss)"),
-    "ray": ("ray", "bulk work on Ray (python -m heed.bulk.on_ray)"),
-    "spark": ("pyspark", "bulk work on Spark (python -m heed.bulk.on_spark)"),
     "ray": ("ray", "bulk work on a Ray cluster"),
     "spark": ("pyspark", "bulk work on a Spark cluster"),
 }

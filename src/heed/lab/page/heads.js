@@ -107,7 +107,7 @@ function readoutOf(cell) {
   if (!cell) return "Hover over a cell to see its weight.";
   const name = (token) => `“${token.text}”`;
   if (cell.row !== undefined && cell.column !== undefined) {
-    return `${name(rows[cell.row])} looks at ${name(columns[cell.column])}: ${map[cell.row][cell.column].toFixed(3)}`;
+    return `${name(rows[cell.row])} attends to ${name(columns[cell.column])}: ${map[cell.row][cell.column].toFixed(3)}`;
   }
   const values = cell.row !== undefined ? map[cell.row] : map.map((row) => row[cell.column]);
   const best = values.indexOf(Math.max(...values));
