@@ -266,11 +266,11 @@ class Run:
 
     def _finish(self, model: nn.Module) -> bool:
         """Make the final model from the weights that the recipe asks for, and validate it; False if a signal came before."""
-        if self.recipe.training.final == "best-ema":
+        t, found = self.recipe.training, None
+        if t.final == "best-ema":
             weights, found, made_of = self.files.read_best(self.history)
         else:
             weights, made_of = self._final_weights()
-            found = None
         with temporary_weights(model, weights) if weights else nullcontext():
             try:
                 with self.stopping.given_up_if_asked():
@@ -283,8 +283,7 @@ class Run:
         ended = {"ended_by": h.ended_by or ("patience" if h.stopped else "steps"), "cooldown_from": h.cooldown_from}
         self.log.write("end", step=self.step, weights=made_of, **ended, **found.scores)
         score, step = h.best[0]
-        best = self.task.describe_score(score, self.recipe.training.metric)
-        self.report.say(f"Best checkpoint: step {step:,} ({best}).")
+        self.report.say(f"Best checkpoint: step {step:,} ({self.task.describe_score(score, t.metric)}).")
         self.report.say(f"Final model: {made_of}; validation {self.task.describe(found.scores)}.")
         if chosen:
             self.report.say(chosen)
