@@ -88,7 +88,7 @@ def measure(command: Sequence[str], threads: int, root: Path, cache: Path) -> Ru
 
 def library(name: str, asked: Asked) -> Callable[[], Run]:
     """A system of bench/endtoend_systems.py."""
-    numbers = map(str, (asked.beam, asked.length, asked.threads))
+    numbers = [str(own) for own in (asked.beam, asked.length, asked.threads)]
     command = [sys.executable, "-m", "bench.endtoend_systems", name, str(asked.folder), str(asked.source), os.devnull]
     return lambda: measure([*command, *numbers], asked.threads, asked.root, asked.folder / "cache")
 

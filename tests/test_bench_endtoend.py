@@ -31,6 +31,15 @@ def test_each_has_its_turn_and_the_first_does_not_count():
     assert [run.wall for run in found["a"]] == [4, 9]
 
 
+def test_a_system_can_be_asked_again(monkeypatch, tmp_path):
+    asked, told = endtoend.Asked(tmp_path, endtoend.write_texts(tmp_path, 2)["bulk"], 5, 25, 1), []
+    monkeypatch.setattr(endtoend, "measure", lambda command, *of: told.append(command))
+    for run in (endtoend.library("ctranslate2", asked), endtoend.command_line(asked, True)):
+        told.clear()
+        run(), run()
+        assert told[0] == told[1] and "25" in told[0]
+
+
 def test_the_median_of_each_number_counts():
     runs = [Run(1.0, 9.0, 5.0, None), Run(3.0, 7.0, 6.0, 2.0), Run(2.0, 8.0, 4.0, 4.0)]
     assert endtoend.medians(runs) == Run(2.0, 8.0, 5.0, 3.0)
