@@ -32,7 +32,7 @@ SENTENCE := "투빅아, 나는 너를 많이 사랑해."
 
 road: setup
 	@echo; echo "── writing lines of one to four sentences of the built-in phrasebook ──"
-	$(HEED) phrasebook --out $(ROAD)/data --train 20000 --join 4
+	$(HEED) phrasebook --grammar --out $(ROAD)/data --train 20000 --join 4
 	@echo; echo "── 1 of 3: an RNN that hands over one fixed vector ──"
 	$(HEED) train recipes/road-recurrent.toml $(ROAD_DATA) --out $(ROAD)/fixed --resume --set model.attention=off --set model.bidirectional=false --set model.reverse_source=true
 	@echo; echo "── 2 of 3: an RNN with additive attention ──"

@@ -579,3 +579,13 @@ def test_joined_lines_are_the_sentences_in_order_with_their_alignments(tmp_path)
         assert found == {(one.source.split()[i], one.target.split()[j]) for one in group for i, j in one.alignment}
     with pytest.raises(ValueError, match="join is 0; a line has at least 1 sentence"):
         write(tmp_path, train=0, join=0)
+
+
+def test_complete_sentences_are_those_of_the_grammar_in_the_same_splits(tmp_path):
+    drawn = list(pairs("train", 300, complete=True))
+    assert all(one.source[-1] in ".?" for one in drawn)
+    assert {one.target for one in drawn} & {one.english for one in talk.EXPRESSIONS} == set()
+    held = {corpus.bag_of(one.target.rstrip(".?").lower().split()) for one in pairs("test", 300, complete=True)}
+    assert not held & {corpus.bag_of(one.target.rstrip(".?").lower().split()) for one in drawn}
+    paths = write(tmp_path, train=5, valid=2, test=2, complete=True)
+    assert paths["train.en"].read_text("utf-8").splitlines() == [one.target for one in drawn[:5]]

@@ -7,7 +7,7 @@ EXAMPLES = """\
 examples:
   heed phrasebook --out phrasebook --train 60000
   heed train --source phrasebook/train.ko --target phrasebook/train.en --out runs/ko-en
-  heed phrasebook --join 5 --out long-lines --train 12000
+  heed phrasebook --grammar --join 5 --out long-lines --train 12000
   heed phrasebook --articles --out articles --train 20000
   heed phrasebook --world --out world                    # a text for word vectors: heed vectors train world/train.txt
   heed phrasebook --shop --out shop                      # a log of purchases: heed train shop --out runs/shop
@@ -34,6 +34,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--valid", type=int, default=500, help="how many to validate on")
     parser.add_argument("--test", type=int, default=500, help="how many to test on")
     parser.add_argument("--join", type=int, default=1, help="lines of 1 to this many sentences, for long texts (1)")
+    parser.add_argument(
+        "--grammar",
+        action="store_true",
+        help="complete sentences of the grammar alone: a smaller world, learned sooner",
+    )
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same pairs")
 
 
@@ -43,8 +48,9 @@ def run(args: argparse.Namespace) -> int:
     chosen = [name for name in ("articles", "world", "shop") if getattr(args, name)]
     if len(chosen) > 1:
         raise ValueError(f"--{chosen[0]} and --{chosen[1]} are two corpora: write them one after the other")
-    if chosen and args.join != 1:
-        raise ValueError(f"--join is for sentences: leave it out with --{chosen[0]}")
+    for given, name in ((args.join != 1, "join"), (args.grammar, "grammar")):
+        if chosen and given:
+            raise ValueError(f"--{name} is for sentences: leave it out with --{chosen[0]}")
     count = args.train if args.train is not None else CUSTOMERS if args.shop else PAIRS
     if count < 1:
         raise ValueError(f"--train is {count}; it must be at least 1")
@@ -54,9 +60,8 @@ def run(args: argparse.Namespace) -> int:
         print(args.out / name)
         return 0
     sizes = {"train": count, "valid": args.valid, "test": args.test, "seed": args.seed}
-    written = (
-        articles.write(args.out, **sizes) if args.articles else phrasebook.write(args.out, **sizes, join=args.join)
-    )
+    shape = {} if args.articles else {"join": args.join, "complete": args.grammar}
+    written = (articles if args.articles else phrasebook).write(args.out, **sizes, **shape)
     for path in written.values():
         print(path)
     return 0

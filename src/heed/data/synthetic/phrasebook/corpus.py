@@ -1,6 +1,6 @@
 """Pairs of the phrasebook: drawn at random, split into train, valid and test, and written to files."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import cycle, islice
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from heed.data.synthetic.phrasebook import english, lexicon, talk
 from heed.data.synthetic.phrasebook.clauses import SO_MUCH, Clause, Sentence
 from heed.data.synthetic.phrasebook.lexicon import ME, YOU
-from heed.data.synthetic.phrasebook.talk import Line, draw
+from heed.data.synthetic.phrasebook.talk import Line
 from heed.data.synthetic.splits import MAX_MISSES, SPLITS, split_of_key, write_split
 
 EDITION = 2  # incremented when what is drawn or the split changes, so that no file of another edition is used
@@ -72,14 +72,17 @@ LECTURE_SENTENCE = Sentence(Clause(ME, LOVE, YOU, manner=SO_MUCH), vocative=lexi
 LECTURE = pair(LECTURE_SENTENCE, english.realize(LECTURE_SENTENCE))
 
 
-def pairs(split: str, count: int, seed: int = 0) -> Iterator[Pair]:
-    """`count` different pairs of a split ('train', 'valid', 'test'), drawn by `seed`; test begins with the sentence of the lecture."""
+def pairs(split: str, count: int, seed: int = 0, complete: bool = False) -> Iterator[Pair]:
+    """`count` different pairs of a split ('train', 'valid', 'test'), drawn by `seed`; test begins with the sentence of the lecture.
+
+    `complete`: complete sentences of the grammar alone, a smaller world that is learned sooner.
+    """
     if split not in SPLITS:
         raise ValueError(f"The phrasebook has no split {split!r}; it has train, valid and test.")
-    return _stream(split, count, seed)
+    return _stream(split, count, seed, talk.draw_complete if complete else talk.draw)
 
 
-def _stream(split: str, count: int, seed: int) -> Iterator[Pair]:
+def _stream(split: str, count: int, seed: int, draw: Callable[[Random], Line]) -> Iterator[Pair]:
     """The generator behind `pairs`, which checks its arguments at once."""
     rng, seen, misses = Random(seed), set(), 0
     if split == "test" and count > 0:
@@ -126,7 +129,7 @@ def _join(parts: Sequence[Pair]) -> Pair:
 
 
 def write(
-    folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: int = 0, join: int = 1
+    folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: int = 0, join: int = 1, complete: bool = False
 ) -> dict[str, Path]:
     """Write train.ko, train.en, valid.ko, ..., test.align into `folder`; with `join`, lines of up to so many sentences."""
     if join < 1:
@@ -135,7 +138,7 @@ def write(
     for split, count in zip(SPLITS, (train, valid, test), strict=True):
         rounds, rest = divmod(count, join)
         sentences = rounds * join * (join + 1) // 2 + rest * (rest + 1) // 2
-        drawn = join_pairs(pairs(split, sentences, seed), join)
+        drawn = join_pairs(pairs(split, sentences, seed, complete), join)
         rows = ((one.source, one.target, " ".join(f"{i}-{j}" for i, j in one.alignment)) for one in drawn)
         paths |= write_split(folder, split, ("ko", "en") if split == "train" else ("ko", "en", "align"), rows)
     return paths

@@ -251,7 +251,12 @@ def spoken(rng: Random, sentence: Sentence) -> Sentence:
 
 
 def draw(rng: Random) -> Sentence:
-    """A sentence of the grammar, at random."""
+    """A sentence of the grammar, at random, as one might say it."""
+    return spoken(rng, draw_complete(rng))
+
+
+def draw_complete(rng: Random) -> Sentence:
+    """A sentence of the grammar, at random, with nothing left out."""
     level = pick(rng, ("plain", "polite", "formal"))
     vocative = pick(rng, choices.NAMED) if rng.random() < 0.25 else None
     chance = rng.random()
@@ -266,7 +271,7 @@ def draw(rng: Random) -> Sentence:
         first = single_clause(rng, form)
     if vocative and any(mentions(clause, vocative) for clause in (first, second) if clause):
         vocative = None
-    return spoken(rng, Sentence(first, level, form, vocative, link, second))
+    return Sentence(first, level, form, vocative, link, second)
 
 
 def mentions(clause: Clause, person: Person) -> bool:

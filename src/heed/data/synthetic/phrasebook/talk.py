@@ -12,6 +12,7 @@ from heed.data.synthetic.phrasebook import (
     expressions_outside,
     korean,
     patterns,
+    sampling,
     topics,
     topics_numbers,
     topics_outside,
@@ -19,7 +20,6 @@ from heed.data.synthetic.phrasebook import (
 from heed.data.synthetic.phrasebook.clauses import HEAD, SECOND, VOCATIVE, Sentence, Words
 from heed.data.synthetic.phrasebook.korean_inflection import attach_particle
 from heed.data.synthetic.phrasebook.lexicon import FRIENDS
-from heed.data.synthetic.phrasebook.sampling import draw as draw_sentence
 from heed.data.synthetic.phrasebook.topic_words import TABLES
 from heed.data.synthetic.splits import pick
 
@@ -150,7 +150,7 @@ def composed_line(rng: Random) -> Line:
     """A sentence of the grammar or of a pattern."""
     if rng.random() < 0.45:
         return pattern_line(rng)
-    sentence = draw_sentence(rng)
+    sentence = sampling.draw(rng)
     return sentence_line(sentence, tuple(english.realize(sentence)))
 
 
@@ -165,6 +165,12 @@ def opened_line(rng: Random) -> Line:
         korean=(*[(word, OPENERS) for word in source], *line.korean),
         english=(*[(word, OPENERS) for word in target], *said),
     )
+
+
+def draw_complete(rng: Random) -> Line:
+    """A complete sentence of the grammar, at random."""
+    sentence = sampling.draw_complete(rng)
+    return sentence_line(sentence, tuple(english.realize(sentence)))
 
 
 def draw(rng: Random) -> Line:
