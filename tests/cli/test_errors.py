@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from heed.loading import load
 from tests.cli.conftest import TINY, sets
 
 
@@ -227,7 +228,8 @@ def test_a_sentence_longer_than_the_model_allows(heed, trained):
     code, _, err = heed("translate", trained, text, "--too-long", "refuse")
     assert code == 1
     assert "text 1 has" in err
-    assert "subwords, and the model reads at most 40: shorten it, or translate it in parts" in err
+    most = load(trained).max_source
+    assert f"subwords, and the model reads at most {most}: shorten it, or translate it in parts" in err
 
 
 def test_a_search_that_cannot_be(heed, trained):
