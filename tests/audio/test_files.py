@@ -65,7 +65,7 @@ def test_a_file_that_was_cut_has_what_is_left(tmp_path):
         (wav(b""), "has no samples: the recording is empty"),
         (wav(b"")[:30], "has no samples: it is damaged or truncated"),
         (wav(b"ab", channels=0), "has no channels"),
-        (wav(b"ab", rate=0), "has 0 samples a second"),
+        (wav(b"ab", rate=0), "has a sample rate of 0 Hz"),
         (wav(struct.pack("<f", float("nan")), kind=3, bits=32), "samples that are not finite"),
         (wav(b"abcd", kind=2, bits=4), "is not a readable audio file"),
         (b"RIFF\0\0\0\0WAVEdata\2\0\0\0ab", "does not state its sample format"),

@@ -123,7 +123,7 @@ def test_the_command_line(capsys):
     assert (args.workers, args.input, args.output, args.parquet) == (3, "in", "out", False)
     with pytest.raises(SystemExit):
         cluster.parse("heed.bulk.on_ray", [*words, "--tag", "<bt>"])
-    assert "error: tag is '<bt>'; it is one word" in capsys.readouterr().err
+    assert "error: tag is '<bt>'; it must be one word" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cluster.parse("heed.bulk.on_ray", [*words, "--workers", "0"])
 

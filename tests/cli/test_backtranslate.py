@@ -21,7 +21,7 @@ def small_blocks(monkeypatch):
 @pytest.fixture
 def mono(tmp_path):
     """Text of 30 lines, of which two are empty and one is too long; one has a tab."""
-    lines = [pair.source for pair in fixed_pairs.pairs("test", 26)]
+    lines = [pair.source for pair in fixed_pairs.pairs("test", 60) if len(pair.source) < 24][:26]
     lines[10:10] = ["", "나는 " * 200, "  "]
     lines[20] = "안녕\t안녕."
     path = tmp_path / "mono.ko"

@@ -71,9 +71,10 @@ def test_a_filter_without_its_library_is_one_sentence(heed, command, monkeypatch
 
 def test_evaluate_tells_what_was_trained_on(heed, trained, tmp_path):
     corpus = next((trained.parent.parent).glob("cache*/phrasebook-*"), None) or cache_folder()
-    pairs = [(corpus / f"train.{end}").read_text("utf-8").splitlines()[:3] for end in ("ko", "en")]
+    sides = [(corpus / f"train.{end}").read_text("utf-8").splitlines() for end in ("ko", "en")]
+    pairs = [pair for pair in zip(*sides, strict=True) if all(4 < len(side.split()) < 8 for side in pair)]
     (tmp_path / "test.ko").write_text(f"{pairs[0][0].upper()} !\n새 문장입니다\n또 하나입니다\n", "utf-8")
-    (tmp_path / "test.en").write_text(f"New.\n{pairs[1][2].lower()}\nNewer.\n", "utf-8")
+    (tmp_path / "test.en").write_text(f"New.\n{pairs[2][1].lower()}\nNewer.\n", "utf-8")
     files = ["--source", tmp_path / "test.ko", "--reference", tmp_path / "test.en", "--json", tmp_path / "s.json"]
     says = "was trained on texts of 2 of 3 test pairs (1 sources, 1 references): scores on them say little about unseen text."
     for folder in (trained, trained / "model"):

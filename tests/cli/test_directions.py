@@ -143,7 +143,7 @@ def test_a_mix_of_general_and_special_text_fine_tunes_a_model_and_keeps_its_dire
         (lambda text: text + '[data]\nvalid_tsv = "a.tsv"\n', "is unknown"),
         (
             lambda text: text.replace("valid_", "# valid_", 2),
-            "there is nothing to validate from ko to en on, since others",
+            "there is nothing to validate from ko to en on, since other corpora have validation sets",
         ),
     ],
 )

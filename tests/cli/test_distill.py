@@ -254,7 +254,7 @@ def test_a_teacher_of_another_family_teaches_a_student_with_subwords_of_its_own(
         (["nowhere", "recipes/distill.toml"], "nowhere: no such folder"),
         (
             ["nowhere", "recipes/distill.toml", "--set", "distill.beam=no"],
-            "distill.toml: distill.beam: 'no' is not a whole",
+            "distill.toml: distill.beam: 'no' is not an integer",
         ),
     ],
 )

@@ -145,7 +145,7 @@ def test_what_is_read_is_said(heed, files, tmp_path):
     code, out, err = heed("train", recipe(files, "said", steps=1, every=1), "--out", tmp_path / "run")
     assert code == 0
     said = " ".join((out + err).split())
-    assert "documents (paragraph) in" in said and "are longer than the window of 12 and cut" in said
+    assert "documents (paragraph) in" in said and "exceed the window of 12 and are split" in said
     assert "pets.txt: " in said and "tokens, weight 2, code Pets." in said
 
 

@@ -90,7 +90,7 @@ def test_what_makes_no_sense_is_said(heed, folders, tmp_path):
         ("generate", gpt2, "a", "--greedy", "--typical", 0.5): "--typical is for sampling",
         ("generate", gpt2, "a", "--prompt", "b"): "give only one of a prompt and --prompt",
         ("generate", gpt2, "a", "--count", 2, "--stream"): "--stream needs a single text on standard output",
-        ("generate", ctrl, "a", "--code", "News", "--engine", "ctranslate2"): "cannot compute what a CTRL",
+        ("generate", ctrl, "a", "--code", "News", "--engine", "ctranslate2"): "it does not support this CTRL",
         ("score", gpt2, "--engine", "ctranslate2"): "--engine ctranslate2 is for language models (--text FILE)",
     }
     for words, error in cases.items():

@@ -104,7 +104,7 @@ def test_texts_that_teach_nothing_are_refused():
         ValueError, match="the text has only one word that is frequent enough, 'a': vectors need at least two"
     ):
         train_vectors(read_words(["a a a"]), WordVectorsConfig())
-    with pytest.raises(ValueError, match="no line of the text has two words that occur often enough"):
+    with pytest.raises(ValueError, match="no line of the text has two words that are frequent enough"):
         train_vectors(read_words(["a", "b"]), WordVectorsConfig())
 
 
