@@ -181,7 +181,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 
 
 class _LeftOut(TorchFunctionMode):
-    """Leaves some functions out, which change a tensor in place."""
+    """Leaves out functions that change a tensor in place. What would be drawn is zero: trunc_normal_ draws until all fits."""
 
     def __init__(self, *names: str):
         super().__init__()
@@ -189,8 +189,10 @@ class _LeftOut(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if getattr(func, "__name__", "") in self.names:
-            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        name = getattr(func, "__name__", "")
+        if name in self.names:
+            own = kwargs["tensor"] if "tensor" in kwargs else args[0]
+            return own.zero_() if name in DRAWN else own
         return func(*args, **kwargs)
 
 
