@@ -192,7 +192,8 @@ class _LeftOut(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in self.names:
             own = kwargs["tensor"] if "tensor" in kwargs else args[0]
-            return own.zero_() if name in DRAWN else own
+            with torch.no_grad():
+                return own.zero_() if name in DRAWN else own
         return func(*args, **kwargs)
 
 
