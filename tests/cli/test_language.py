@@ -126,7 +126,7 @@ def test_training_goes_on_from_a_model_that_is_there(heed, trained, files, tmp_p
             ["subwords.kind=bpe", "subwords.lower=true"],
             "subwords.lower is True; it is only for subwords.kind = 'words'",
         ),
-        (["subwords.sampling=0.1"], "subwords.sampling is 0.1, but it works only with heed's own vocabulary"),
+        (["subwords.sampling=0.1"], "subwords.sampling is 0.1, but it only works for translation"),
         (["model.heads=2"], "model.heads: rnn-lm has no such setting; there are cell, dim, hidden"),
         (["model.preset=base-6-2"], "model.preset: 'base-6-2' is none of 'auto', 'tiny', 'small', 'base', 'big'"),
         (["training.metric=bleu"], "training.metric is 'bleu'; language has loss"),

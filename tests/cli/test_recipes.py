@@ -32,10 +32,10 @@ def test_a_recipe_is_shown_and_copied_as_it_is(capsys, tmp_path):
         (["recipes", "gtp2"], "gtp2: no such recipe; available recipes are albert, "),
         (["recipes", "--out", "my.toml"], "--out writes one recipe: give its name"),
         (["recipes", "gpt2", "--out", "mine.toml"], "mine.toml already exists: choose another file"),
-        (["train", "gtp2", "--out", "run"], "gtp2: there is no such file, and no such recipe; heed recipes lists"),
+        (["train", "gtp2", "--out", "run"], "gtp2: no such file or recipe; heed recipes lists"),
         (["train", "here/gpt2.toml", "--out", "run"], "gpt2.toml: no such file"),
         (["train", "mine.toml", "--out", "run"], "no such setting"),
-        (["distill", "teacher", "gtp2", "--out", "run"], "gtp2: there is no such file, and no such recipe"),
+        (["distill", "teacher", "gtp2", "--out", "run"], "gtp2: no such file or recipe"),
     ],
 )
 def test_what_is_wrong_is_said(arguments, words, capsys, tmp_path, monkeypatch):

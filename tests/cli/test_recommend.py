@@ -136,7 +136,7 @@ def test_another_log_and_another_model_and_sampled_negatives(trained, tmp_path, 
 
 
 def test_a_folder_tells_what_it_holds(trained, capsys):
-    assert run("info", trained / "run") == 0
+    assert run("info", trained / "run", "--all") == 0
     out = capsys.readouterr().out
     assert "12" in out and "leave-one-out" in out
     card = (trained / "run" / "model" / "README.md").read_text()

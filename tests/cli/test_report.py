@@ -137,7 +137,7 @@ def test_a_language_model_has_a_report_too_and_none_is_written_unasked(tmp_path,
     assert "Language model" in page and "Training curves" in page and "Where it goes wrong" not in page
     pair = ["--source", str(tmp_path / "text"), "--reference", str(tmp_path / "text")]
     assert main(["report", str(run), *pair]) == 1
-    assert "has learned language: --source and --reference are for translation" in capsys.readouterr().err
+    assert "was trained for language: --source and --reference are for translation" in capsys.readouterr().err
 
 
 def test_no_report_leaves_it_out_and_says_where_it_is_otherwise(run, tmp_path, capsys):

@@ -252,7 +252,7 @@ def test_what_a_model_brings_along_is_kept_unless_the_recipe_says_otherwise(trai
     ("settings", "said"),
     [
         (["model.name=pegasus"], "model.name is 'pegasus', but the model comes from {}: leave it out"),
-        (["subwords.size=99"], "subwords.size is 99, but the vocabulary comes from {}: leave it out"),
+        (["subwords.size=99"], "subwords.size is 99, but the vocabulary is that of {}: leave it out"),
         (["subwords.sampling=0.1"],
          "subwords.sampling is 0.1, but it only works with Heed's own vocabulary, and {} has another: set it to 0"),
     ],

@@ -141,7 +141,7 @@ def word(text):
     ("name", "data", "kept"),
     [
         ("a.txt", "  - 책 https://a.example %s\r\n\r\n".encode(), [b"  - ", b"https://a.example", b"%s", b"\r\n\r\n"]),
-        ("a.html", "<p>책 <b>책</b><br>{n}개</p>".encode(), [b"<p>", b"<b>", b"</b>", b"<br>", b"{n}"]),
+        ("a.html", "<p>책 <b>값</b><br>{n}개</p>".encode(), [b"<p>", b"<b>", b"</b>", b"<br>", b"{n}"]),
         ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n<i>책</i>\n".encode(), [b"--> 00:00:02,000\n<i>", b"</i>\n"]),
         ("a.docx", word("책"), [b"word/document.xml"]),
     ],

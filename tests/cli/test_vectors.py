@@ -95,7 +95,7 @@ def test_the_vectors_of_a_model_are_looked_at_and_written(heed, trained, tmp_pat
     [
         (["no.vec"], "no.vec: no such file"),
         (["FILE", "--near", "왕", "--count", "0"], "--count is 0; it must be at least 1"),
-        (["FILE", "--words", "왕"], "--words selects words to plot: add --picture FILE"),
+        (["FILE", "--words", "왕"], "--words selects words to plot: add --picture"),
         (["FILE", "--side", "source"], "--side is for models; FILE is a file"),
         (["FILE", "--picture", "map.png"], "--picture: choose the words to plot with --words, --near or --analogy"),
         (["FILE", "--picture", "map.gif", "--words", "왕", "여왕", "남자"], "'map.gif' must end in .png or .svg"),

@@ -193,7 +193,7 @@ def test_a_run_that_goes_on_with_other_batches_says_so(heed, tmp_path):
     code, _, err = heed("train", "--out", tmp_path / "run", "--resume", *sets(more))
     assert code == 0
     told = (
-        "Batches are now padded, of 300 tokens, seed 1 (before: padded, of 200 tokens, seed 1), so epoch 1 starts again"
+        "Batches are now padded, of 300 tokens, seed 1 (before: padded, of 200 tokens, seed 1), so epoch 1 starts over"
     )
     assert told in err
 

@@ -153,7 +153,7 @@ def test_the_commit_is_pinned_on_the_card(convert, saved, tmp_path):
     folder = tmp_path / "models--owner--model" / "snapshots" / commit
     shutil.copytree(saved / "marian", folder)
     assert convert(folder)[0] == 0
-    assert f"came from owner/model at revision {commit}." in (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert f"Converted from owner/model at revision {commit}." in (tmp_path / "out" / "README.md").read_text("utf-8")
     assert open_package(tmp_path / "out").facts["origin"]["revision"] == commit
 
 

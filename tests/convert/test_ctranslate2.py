@@ -226,7 +226,7 @@ def test_the_readme_tells_whence_a_model_came(tmp_path):
     out.write(package("marian")._replace(facts=facts), tmp_path / "out", "int8")
     text = (tmp_path / "out" / "README.md").read_text("utf-8")
     assert text.startswith("# Marian, ko to en, for CTranslate2\n\nWritten by heed, with weights in int8.")
-    assert "came from owner/model at revision ab12." in text
+    assert "Converted from owner/model at revision ab12." in text
 
 
 def test_a_classifier_is_refused(tmp_path):
@@ -258,13 +258,13 @@ def test_weights_that_ctranslate2_does_not_know(tmp_path):
 
 def test_without_the_package_a_sentence_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(ValueError, match=r"not installed: pip install ctranslate2"):
+    with pytest.raises(ValueError, match=r"needs the ctranslate2 package: pip install ctranslate2"):
         out.write(package("one"), tmp_path / "out")
     assert not any(tmp_path.iterdir())
 
 
 def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(out.ctranslate2_card, "write", lambda *args: 1 / 0)
+    monkeypatch.setattr("heed.convert.ctranslate2_card.write", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         out.write(package("one"), tmp_path / "out")
     assert not any(tmp_path.iterdir())

@@ -119,7 +119,7 @@ def test_labels_that_config_json_leaves_out_are_two(tmp_path):
         (("bert", "masked"), {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         (("bert", "masked"), {"hidden_act": "tanh"}, "hidden_act is 'tanh'; heed's Bert knows 'gelu', 'gelu_new'"),
         (("bert", "masked"), {"pad_token_id": 7}, "pad_token_id is 7, but in this vocabulary it is 0"),
-        (("bert", "masked"), {"classifier_dropout": "x"}, "classifier_dropout is 'x'; it should be a number, or null"),
+        (("bert", "masked"), {"classifier_dropout": "x"}, "classifier_dropout is 'x'; it must be a number, or null"),
         (("bert", "classification"), {"problem_type": "regression"}, "problem_type is 'regression'; heed's regression predicts one"),
         (("bert", "classification"), {"problem_type": "multi_label_classification"}, "problem_type is 'multi_label_classification'"),
         (("bert", "classification"), {"id2label": {}}, "id2label is {}; a classifier needs"),

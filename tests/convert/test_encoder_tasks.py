@@ -108,7 +108,7 @@ def test_one_label_is_a_number_also_where_config_json_names_no_problem(problem, 
     assert main(["classify", str(tmp_path / "theirs"), "a\tb"]) == 0
     assert float(capsys.readouterr().out)
     assert main(["info", str(tmp_path / "theirs")]) == 0
-    assert "a number" in capsys.readouterr().out
+    assert "a regression model" in capsys.readouterr().out
     path.write_text(json.dumps({**settings, "problem_type": "single_label_classification"}))
     assert main(["classify", str(tmp_path / "theirs"), "a\tb"]) == 1
     assert "needs at least two labels" in " ".join(capsys.readouterr().err.split())

@@ -647,7 +647,7 @@ def test_what_a_text_begins_with_counts_for_them():
             {"forced_bos_token_id": 5},
             "forced_bos_token_id is 5, but texts in this vocabulary do not begin with a special token",
         ),
-        ({"token_healing": True}, "token_healing is True, which heed's search does not have"),
+        ({"token_healing": True}, "token_healing is True, which heed's search does not support"),
     ],
 )
 def test_what_heed_cannot_follow_is_refused(theirs, says):

@@ -100,7 +100,7 @@ def test_a_tensor_that_does_not_split_is_refused_with_its_shape(shape):
 def test_a_missing_fused_tensor_is_named_once():
     theirs = fused()
     del theirs["transformer.h.7.attn.c_attn.weight"]
-    with pytest.raises(ValueError, match=r"the weights lack transformer\.h\.7\.attn\.c_attn\.weight: they are of"):
+    with pytest.raises(ValueError, match=r"the weights lack transformer\.h\.7\.attn\.c_attn\.weight: they belong to"):
         WeightTable(*FUSED).to_ours(theirs, OURS)
 
 
@@ -162,7 +162,7 @@ def test_layers_that_differ_where_they_must_share_are_refused():
 def test_a_shared_tensor_that_is_missing_is_named_once():
     theirs = shared()
     del theirs[f"{GROUP}.attention.query.bias"]
-    with pytest.raises(ValueError, match=rf"the weights lack {GROUP}\.attention\.query\.bias: they are of another"):
+    with pytest.raises(ValueError, match=rf"the weights lack {GROUP}\.attention\.query\.bias: they belong to another"):
         WeightTable(*SHARED).to_ours(theirs, separate(LAYERS, more=()))
 
 

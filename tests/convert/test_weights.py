@@ -85,9 +85,8 @@ def test_a_pickle_that_would_run_code_is_refused_and_nothing_runs(tmp_path, zipp
     with pytest.raises(ValueError) as error:
         weights.read(tmp_path)
     assert str(error.value) == (
-        f"{path} is a pickle that contains more than weights (it asks for {os.mkdir.__module__}.mkdir). Opening it "
-        "could run "
-        "code, so heed does not: ask for the model as model.safetensors"
+        f"{path} is a pickle that contains more than weights (it asks for {os.mkdir.__module__}.mkdir). Loading it "
+        "could run arbitrary code, so heed refuses: get the model as model.safetensors"
     )
     assert not ran.exists()
     torch.load(path, weights_only=False)

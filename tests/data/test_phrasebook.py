@@ -546,7 +546,7 @@ def test_an_unknown_split_is_refused():
 
 def test_asking_for_more_than_there_is_says_so(monkeypatch):
     same = talk.draw(Random(0))
-    monkeypatch.setattr(corpus, "draw", lambda rng: same)
+    monkeypatch.setattr(talk, "draw", lambda rng: same)
     monkeypatch.setattr(corpus, "MAX_MISSES", 10)
     with pytest.raises(ValueError, match="ran out of train sentences"):
         list(pairs("train", 5))

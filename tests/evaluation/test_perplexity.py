@@ -62,7 +62,7 @@ def test_more_rows_are_near_and_count_all(model, vocabulary):
 
 
 def test_an_empty_text_is_refused(model, vocabulary):
-    with pytest.raises(ValueError, match="the text is empty"):
+    with pytest.raises(ValueError, match="the text has no lines"):
         measure_perplexity(model, vocabulary, [])
     with pytest.raises(ValueError, match="rows is 0"):
         measure_perplexity(model, vocabulary, LINES, Context(rows=0))

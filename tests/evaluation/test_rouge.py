@@ -109,7 +109,7 @@ def test_one_word_has_no_pairs():
     ("hypotheses", "references", "said"),
     [
         ([], [], "hypotheses is empty"),
-        (["a"], ["a", "b"], "hypotheses has 1 sentences and references 1 has 2; they must be as many"),
+        (["a"], ["a", "b"], "hypotheses has 1 sentences and references 1 has 2; the numbers must match"),
         ("a text", ["a text"], "hypotheses is one string, 'a text'; it must be a list"),
     ],
 )

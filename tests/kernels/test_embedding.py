@@ -65,7 +65,7 @@ before = table.clone()
 embedding.add_rows(table, torch.tensor([], dtype=torch.long), draw(0, 4))
 assert torch.equal(table, before)
 try: embedding.add_rows(table.T.contiguous().T, torch.tensor([1]), draw(1, 4))
-except ValueError as error: print("the same" if "rows must follow one another" in str(error) else error)
+except ValueError as error: print("the same" if "must be contiguous" in str(error) else error)
 """
 
 DROPOUT = """

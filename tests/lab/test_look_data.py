@@ -64,7 +64,7 @@ def test_other_json_is_refused(text, words):
         (lambda look: {"scores": [float("-inf"), *look.scores[1:]]}, "score of target token 0, '▁To', is -inf"),
         (lambda look: {"predictions": []}, "11 target tokens but 0 predictions"),
         (lambda look: {"inputs": look.target}, "the start token and then the target tokens but the last"),
-        (lambda look: {"source": []}, "at least one source token"),
+        (lambda look: {"source": []}, "At least one source token"),
         (lambda look: {"alignment": [(5, 0)]}, r"pair \(5, 0\) is outside the 5 source and 6 target words"),
         (lambda look: {"search": [[Candidate("a", -1.0, 0, "kept")]]}, "should be -1 at the first step"),
         (lambda look: {"search": [[Candidate("a", -1.0, -1, "gone")]]}, "state 'gone'; it should be one of kept"),

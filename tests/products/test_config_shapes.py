@@ -61,7 +61,7 @@ def test_what_may_be_left_out_or_be_nothing_is(folder):  # noqa: F811
     ("text", "words"),
     [
         ("\ta b\na\tb c\nb\ta zz c\n", r"shortlist.txt, line 3 has 'zz', which is not a subword of this model: it belongs to another"),
-        ("\ta b\na\tb c\nb a\n", r"shortlist.txt is damaged: each line is .* or remove it \(see line 3\)"),
+        ("\ta b\na\tb c\nb a\n", r"shortlist.txt is damaged: each line must be .* or remove it \(see line 3\)"),
         ("\ta b\n\na\tb\n", r"or remove it \(see line 2\)"),
         ("a\tb\n", r"or remove it \(see line 1\)"),
     ],

@@ -88,9 +88,7 @@ def test_bfloat16_is_asked_for_and_near(folders):
 
 def test_a_text_too_long_is_refused_or_cut(folders, capsys, tmp_path):
     own, long = load(folders("bert"), "cpu"), "one " * 600
-    with pytest.raises(
-        ValueError, match=r"^text 2 has \d\+ subwords, and the model reads at most \d\+: shorten it, or"
-    ):
+    with pytest.raises(ValueError, match=r"^text 2 has \d+ subwords, and the model reads at most \d+: shorten it, or"):
         own.embed(["one", long])
     pieces = len(own.vocabulary.encode(["one"])[0])
     most = (own.most - 2) // pieces

@@ -196,7 +196,7 @@ def test_a_control_code_comes_first_and_decides_the_text(generators):
             {},
             "begin with a control code, but the prompt has none: give a code, News, Reviews",
         ),
-        ("ctrl", "", {}, "begins with a control code, and the prompt is empty: give a code, News, Reviews, Wikipedia$"),
+        ("ctrl", "", {}, "begin with a control code, but the prompt is empty: give a code, News, Reviews, Wikipedia$"),
         ("ctrl", "a", {"code": "reviews"}, "the model has no control code 'reviews'; near are Reviews$"),
         ("ctrl", "a", {"code": "Zz"}, "the model has no control code 'Zz'; it has News, Reviews, Wikipedia$"),
         ("gpt2", "a", {"code": "News"}, "the control code is 'News', but the model has no control codes: leave it out"),
@@ -214,7 +214,7 @@ def test_what_cannot_be_done_is_said(generators, name, prompt, options, error):
 def test_where_no_window_can_slide_a_long_text_is_refused(generators):
     own, long = generators["gpt2"], "a " * 40
     for ask in (own.look, lambda text: own.score([text])):
-        with pytest.raises(ValueError, match=r"have \d\+ tokens, but the model has only 16 positions: shorten them"):
+        with pytest.raises(ValueError, match=r"have \d+ tokens, but the model has only 16 positions: shorten them"):
             ask(long)
 
 

@@ -195,7 +195,7 @@ def test_a_damaged_description_of_features_is_refused(trained, tmp_path, capsys)
 
 
 def test_info_tells_of_the_features(trained, capsys):
-    assert main(["info", str(trained / "run")]) == 0
+    assert main(["info", str(trained / "run"), "--all"]) == 0
     found = capsys.readouterr().out
     assert "fbank" in found and "ctc_weight" in found and "tones" in found
 

@@ -200,7 +200,8 @@ def test_a_term_the_model_cannot_write_is_refused():
     encoder = TermEncoder((vocabulary, vocabulary), 8, 20)
     assert {way.tokens for way in encoder.term("house", fixed=True)} == {(5,)}
     with pytest.raises(
-        ValueError, match="the term 'zebra' cannot be encoded with the subwords of this model, which turn'<unk>'"
+        ValueError,
+        match="the term 'zebra' cannot be encoded with the subwords of this model, which turn it into '<unk>'",
     ):
         encoder.term("zebra")
 

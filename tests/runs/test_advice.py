@@ -162,7 +162,7 @@ def test_every_rule_has_a_case():
 def test_a_schedule_that_has_ended_is_not_resumed():
     (advice,) = advise(findings(log=log(chrf=RISING, rate=lambda at: 1e-3 * (1 - at / 200))))
     assert advice.name == "still improving" and "--resume" not in advice.command
-    assert "fallen to 0 by then" in advice.action
+    assert "decayed to 0 by then" in advice.action
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_what_was_chosen_is_said_and_stands_in_the_recipe(train, tmp_path):
     assert recipe["training"]["auto"] is False, "nothing is left to choose"
     assert "Final model: moving average at step" in said
     stated = model_folder.read_config(tmp_path / "run" / "model")["decoding"]["length_penalty"]
-    assert f"The length penalty {'stays' if stated == 1.0 else 'is'} {stated:g}: on 6 validation sentences" in said
+    assert f"Length penalty {'kept at' if stated == 1.0 else 'set to'} {stated:g}: on 6 validation sentences" in said
     log = read_training(tmp_path / "run", ["chrf"])
     assert (log.finished, log.ended_by, log.cooldown_from) == (True, "steps", 6)
 

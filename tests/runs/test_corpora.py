@@ -55,7 +55,7 @@ def test_a_resumed_run_may_rename_a_corpus_and_change_nothing_else(tmp_path):
         ({"data": {"corpora": [{"source": "a", "weight": 2}]}, "task": {"name": "language"}, "model": {"name": "gpt2"}},
          r"a has the weight 2, but a language model reads its text once"),
         ({"data": {"corpora": [{"source": "a", "target": "b"}]}, "task": {"name": "denoising"}, "model": {"name": "bart"}},
-         r"data\.corpora: a \+ b has a target, but denoising is learned from text alone"),
+         r"data\.corpora: a \+ b has a target, but denoising needs only plain text"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(values, says):

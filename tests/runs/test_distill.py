@@ -297,7 +297,7 @@ def test_a_student_may_hear_what_its_teacher_thinks(plan, teachers, tmp_path):
 
 def test_a_teacher_that_cannot_be_heard_is_refused_before_it_translates(plan, tmp_path):
     with pytest.raises(
-        ValueError, match=r"filters.max_length is 2000, but the teacher .* has positions for \d+: set it no"
+        ValueError, match=r"filters.max_length is 2000, but the teacher .* has only \d+ positions: lower it"
     ):
         distill.make(plan("distill.soft=0.3", "filters.max_length=2000", "model.max_length=3000"), tmp_path)
     assert not (tmp_path / "distilled").exists()

@@ -21,7 +21,7 @@ def test_in_the_same_order_it_goes_on_where_it_was():
 def test_in_another_order_the_epoch_begins_anew_and_that_is_told(order):
     place, (told,) = position_of({"place": [2, 7], "order": order}, ORDER)
     assert place == DataPosition(2, 0)
-    assert "now packed, of 25,000 tokens, seed 1 (before:" in told and "so epoch 3 starts again" in told
+    assert "now packed, of 25,000 tokens, seed 1 (before:" in told and "so epoch 3 starts over" in told
     assert position_of({"place": [2, 0], "order": order}, ORDER) == (DataPosition(2, 0), []), "nothing is begun anew"
 
 

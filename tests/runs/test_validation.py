@@ -110,6 +110,8 @@ def test_which_texts_fit_and_which_are_shown():
     texts = [([1] * 3, [1] * 2), ([1] * 2, [1] * 4), ([1], [1])]
     assert short_enough(texts, 4) == [texts[0], texts[2]]
     assert short_enough([], 4) == []
-    with pytest.raises(ValueError, match="all 2 validation texts are longer than the model's 3 positions: use others"):
+    with pytest.raises(
+        ValueError, match="all 2 validation texts are longer than the model's 3 positions: use shorter ones"
+    ):
         short_enough(texts[:2], 3)
     assert [sample_rows(*sizes) for sizes in ((10, 4), (2, 4), (5, 1), (5, 0))] == [[0, 3, 6, 9], [0, 1], [0], []]

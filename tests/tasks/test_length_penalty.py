@@ -72,7 +72,7 @@ def test_the_penalty_that_scores_best_is_taken(monkeypatch, vocabulary):
     found = chosen(monkeypatch, vocabulary, 0.75, length_penalty=0.6)
     assert found.alpha == 1.0, "the smallest change that gains"
     assert found.describe() == (
-        f"The length penalty is 1: on 4 validation sentences with a beam, BLEU 100.00; {found.scores[0.6]:.2f} with 0.6."
+        f"Length penalty set to 1: on 4 validation sentences with a beam, BLEU 100.00; {found.scores[0.6]:.2f} with 0.6."
     )
 
 
@@ -85,7 +85,7 @@ def test_a_penalty_must_keep_what_the_ranking_promises(monkeypatch, vocabulary):
 def test_without_a_clear_gain_it_stays(monkeypatch, vocabulary):
     found = chosen(monkeypatch, vocabulary, 1.0)
     assert found.alpha == found.before == 1.0
-    assert "stays 1: on 4 validation sentences with a beam, none of 0.6 to 1.4 is clearly better" in found.describe()
+    assert "kept at 1: on 4 validation sentences with a beam, none of 0.6 to 1.4 is clearly better" in found.describe()
 
 
 def test_a_greedy_search_has_nothing_to_choose(monkeypatch, vocabulary):

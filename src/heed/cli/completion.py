@@ -3,7 +3,7 @@
 import argparse
 
 EXAMPLES = """\
-bash, for this shell, and for every new one:
+examples for bash, for this shell and for every new one:
   eval "$(heed completion bash)"
   mkdir -p ~/.local/share/bash-completion/completions
   heed completion bash > ~/.local/share/bash-completion/completions/heed

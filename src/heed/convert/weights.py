@@ -94,9 +94,8 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
         asked = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = f"it asks for {asked[1]}" if asked else "it is not a plain file of tensors"
         raise ValueError(
-            f"{path} is a pickle that contains more than weights ({what}). Opening it could run code, so heed does "
-            "not: "
-            f"ask for the model as {SAFE}"
+            f"{path} is a pickle that contains more than weights ({what}). Loading it could run arbitrary code, so "
+            f"heed refuses: get the model as {SAFE}"
         ) from error
     except MemoryError:
         raise

@@ -139,7 +139,7 @@ def check(facts: Mapping[str, Any], where: str) -> None:
     for name in SECTIONS:
         own = facts.get(name, {})
         nothing = own is None and name == "languages"
-        must(name, own, isinstance(own, dict) or nothing, "a section of names and values")
+        must(name, own, isinstance(own, dict) or nothing, "a table")
     for section in ("model", "task"):
         own = facts.get(section, {}).get("name", "")
         must(f"{section}.name", own, isinstance(own, str), WORDS[str])

@@ -79,6 +79,6 @@ def _rates(base: Package, chosen: ModelChoice) -> dict[str, Any]:
         if name not in rates and value != getattr(config, name):
             raise ValueError(
                 f"model.{name} is {value!r}, but {chosen.folder} has {getattr(config, name)!r}: "
-                "a trained model keeps its shape"
+                "the architecture of a trained model cannot change"
             )
     return {name: value for name, value in settings.items() if name in rates}

@@ -215,7 +215,7 @@ def _check_fit(task: Task, model: ModelChoice) -> None:
         return
     if model.system.task == "language" and task.name != "language":
         raise ValueError(
-            f"task.name is {task.name!r}, but a language model ({model.name}) learns from one text: "
+            f"task.name is {task.name!r}, but a language model ({model.name}) learns from plain text: "
             f"set it to {model.system.task!r}"
         )
     able = [name for name in MODELS if fits(task, name)]

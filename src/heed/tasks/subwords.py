@@ -23,8 +23,8 @@ def check_subwords(task: Any, recipe: Any) -> None:
         )
     if c.sampling and (kind or c.kind in WHOLE or not task.samples_subwords):
         raise ValueError(
-            f"subwords.sampling is {c.sampling}, but it works only with heed's own vocabulary and "
-            "for translation: set it to 0"
+            f"subwords.sampling is {c.sampling}, but it only works for translation with Heed's own "
+            "vocabulary: set it to 0"
         )
     if c.kind == "bytes" and c.size is not None:
         raise ValueError(f"subwords.size is {c.size}, but there are always 256 bytes: leave it out")

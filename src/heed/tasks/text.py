@@ -89,7 +89,7 @@ class TextTask(Task):
                 raise ValueError(f"vectors.{name} is {path!r}, but {model.folder} has its own embeddings: leave it out")
             if recipe.subwords.kind != "words" and not model.folder:
                 raise ValueError(
-                    f"vectors.{name} is {path!r}, but subwords.kind is {recipe.subwords.kind!r}, and pieces of words have no "
+                    f"vectors.{name} is {path!r}, but subwords.kind is {recipe.subwords.kind!r}, and subwords have no "
                     'word vectors: set subwords.kind to "words"'
                 )
 

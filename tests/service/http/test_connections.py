@@ -83,7 +83,7 @@ def test_headers_are_bounded_while_they_arrive(begin, head):
         connection.sendall(head[1_900:])
         said = read_all(connection)
     assert said.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
-    assert b"they may have 2,000 bytes, in at most 200 headers" in said
+    assert b"the limit is 2,000 bytes, in at most 200 headers" in said
     wait_until(lambda: not running.server.connections.open)
     with connect(running, HEALTH + b"Connection: close\r\n\r\n") as connection:
         assert read_all(connection).startswith(b"HTTP/1.1 200 ")
@@ -111,7 +111,7 @@ def test_a_request_that_does_not_come_ends_the_connection(begin, sent):
     with connect(running, sent) as connection:
         hurry(running, len(sent), header_seconds=0.05)
         said = read_all(connection)
-    assert said.startswith(b"HTTP/1.1 408 ") and b"did not come within 0.05 seconds: send it again" in said
+    assert said.startswith(b"HTTP/1.1 408 ") and b"did not arrive within 0.05 seconds: send it again" in said
 
 
 @pytest.mark.parametrize("sent", [b"", b"G"])
@@ -171,7 +171,7 @@ def test_connections_are_counted_in_all_and_by_client(begin):
         wait_until(lambda: len(running.server.connections.open) == 3)
         said = read_all(stack.enter_context(connect(running)))
         assert said.startswith(b"HTTP/1.1 503 ") and b"\r\nRetry-After: 1\r\n" in said
-        assert b"127.0.0.1 has 3 connections open, which is all it may: close some" in said
+        assert b"127.0.0.1 has 3 open connections" in said
         held[0].close()
         wait_until(lambda: len(running.server.connections.open) == 2)
         held[1].sendall(HEALTH + b"Connection: close\r\n\r\n")

@@ -38,7 +38,9 @@ def test_a_sentence_too_long_to_be_inspected_is_refused(single_model, place, mor
     monkeypatch.setattr(type(model.translator), "encode_pairs", None)
     said = client.post(f"/v1/{place}", json=ASKED | more | {side: "a b c " * 330})
     assert said.status_code == 400, said.text
-    assert said.json()["error"].startswith(f"the {side} has ") and "has at most " in said.json()["error"]
+    assert (
+        said.json()["error"].startswith(f"the {side} has ") and "the limit for inspection is " in said.json()["error"]
+    )
 
 
 def test_many_alternatives_are_found_for_an_ordinary_sentence_only(single_model, monkeypatch):
@@ -104,7 +106,7 @@ def test_a_body_that_stops_arriving_times_out(single_model, monkeypatch):
     monkeypatch.setattr(bodies, "IDLE_SECONDS", 0.2)
     with announce_body(running, 1000, sent=b"{") as connection:
         said = connection.makefile("rb").read()
-    assert said.startswith(b"HTTP/1.1 408 ") and b"the body stopped coming for 0.2 seconds: send it again" in said
+    assert said.startswith(b"HTTP/1.1 408 ") and b"the body stalled for 0.2 seconds: send it again" in said
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.1)
     with announce_body(running, 1000, sent=b"{") as connection:
         said = connection.makefile("rb").read()
@@ -313,5 +315,5 @@ def test_who_asks_is_who_is_connected_unless_a_proxy_is_trusted(start):
             ]
         assert said == [200, status]
         running.stop()
-    with pytest.raises(ValueError, match="--trust-proxy is 'proxy': it is an address or a network"):
+    with pytest.raises(ValueError, match="--trust-proxy is 'proxy': it must be an address or a network"):
         networks(["proxy"])

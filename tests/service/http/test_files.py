@@ -174,7 +174,7 @@ def test_a_client_that_sends_a_gigabyte_reads_why_it_was_refused(running, tmp_pa
     made = subprocess.run(
         ["curl", "-s", "-w", "%{http_code}", f"{running.url}/translate_file", *words], capture_output=True
     )
-    assert made.stdout.endswith(b"413") and b"more than 10,485,760 bytes" in made.stdout
+    assert made.stdout.endswith(b"413") and b"exceeds the limit of 10,485,760 bytes" in made.stdout
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as link:
         size = 100 << 20
         link.sendall(

@@ -137,7 +137,7 @@ def test_a_glossary_and_what_is_kept_hold_in_all_places(client, ko_en):
         made = client.get(said["translatedFileUrl"]).text
         assert "Korean" in made and "쉬웠어요" in made
     through = client.post("/translate_file", files={"file": ("a.txt", b"a")}, data={**form, "target": "de"})
-    assert through.status_code == 400 and "goes through en" in through.json()["error"]
+    assert through.status_code == 400 and "pivots through en" in through.json()["error"]
 
 
 def test_settings_health_and_documents(client):

@@ -37,7 +37,7 @@ def test_answers_are_compared_with_what_is_expected_of_their_own_question(start,
 def test_refusals_and_faults_are_told_apart(start, texts):
     running = start(both=False, limits={"characters": 1})
     found = load(running, texts, texts, connections=2, seconds=0.2)
-    assert found["broken"] and not found["answered"] and "a request may have 1" in found["broken"][0]
+    assert found["broken"] and not found["answered"] and "the limit per request is 1" in found["broken"][0]
     running.service.gate.closing = True
     refused = load(running, texts, texts, connections=2, seconds=0.2)
     assert refused["refused"] and not refused["no_retry"] and not refused["broken"] and not refused["answered"]

@@ -97,7 +97,7 @@ def test_sigterm_finishes_what_is_in_flight_refuses_the_rest_and_leaves_with_0(s
         (("FOLDER", "FOLDER"), "small and small-2 both translate ko to en: serve one of them"),
         (("FOLDER", "--queue", "0"), "the limit of requests is 0; it must be above 0"),
         (("FOLDER", "--batch-tokens", "0"), "--batch-tokens is 0; it must be at least 1"),
-        (("FOLDER", "--port", "99999"), "port 99999"),
+        (("FOLDER", "--port", "99999"), "99999 is not a valid port"),
         (("FOLDER", "--api-keys", "nowhere"), "nowhere"),
     ],
 )

@@ -116,9 +116,9 @@ def test_a_sentence_with_too_many_attention_weights_is_refused(client, monkeypat
         "heed.service.http.models.MAX_ATTENTION_WEIGHTS", 2 * (1 + 2 * 2) * 20**2
     )  # 20 subwords, by 2 heads in 1+2 layers
     asked = {"source": "ko", "target": "en", "beam": 2}
-    assert "has at most 20" in ask(client, "look", 400, text="한국어는 " * 10, **asked)["error"]
+    assert "the limit for inspection is 20" in ask(client, "look", 400, text="한국어는 " * 10, **asked)["error"]
     said = ask(client, "look", 400, text=HELLO, translation="Where is it? " * 8, **asked)["error"]
-    assert said.startswith("the translation has") and "has at most 20" in said
+    assert said.startswith("the translation has") and "the limit for inspection is 20" in said
     ask(client, "look", text=HELLO, **asked)
 
 
@@ -145,7 +145,7 @@ def test_facts_of_models(client):
         ("translate", {"text": "a", "what": 1}, "'what' is not a known field; the fields are text, source"),
         ("translate", {"text": HELLO}, "target is missing; it must be one of en, de"),
         ("translate", {"text": HELLO, "target": "en", "beam": 99}, "beam is 99"),
-        ("translate", {"text": HELLO, "target": "de", "source": "ko", "glossary": {"a": "b"}}, "goes through en"),
+        ("translate", {"text": HELLO, "target": "de", "source": "ko", "glossary": {"a": "b"}}, "pivots through en"),
         ("alternatives", {"text": HELLO, "target": "en", "translation": "a b", "word": 7}, "word is 7; the translation has 2 words"),
         ("look", {"text": HELLO, "source": "ko", "target": "de"}, "no single model translates ko to de"),
         ("look", {"text": "한국어는 " * 300, "source": "ko", "target": "en"}, "the limit for inspection is "),

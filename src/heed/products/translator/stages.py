@@ -66,7 +66,7 @@ def finish(translator: Translator, work: Work, found: Hypotheses) -> list[Transl
 def split_long(translator: Translator, texts: Sequence[str], too_long: str) -> Parts:
     """Texts in parts that the model allows. Empty texts have no parts."""
     if too_long not in ("split", "cut", "refuse"):
-        raise ValueError(f"too_long is {too_long!r}; it is 'split', 'cut' or 'refuse'")
+        raise ValueError(f"too_long is {too_long!r}; it must be 'split', 'cut' or 'refuse'")
     if too_long == "refuse":
         advice = "shorten it, or translate it in parts (too_long='split', --too-long split)"
         refuse_long(translator, texts, advice)
@@ -96,7 +96,7 @@ def _encode_prefixes(
         return [[] for _ in owners]
     each = [prefix] * texts if isinstance(prefix, str) else list(prefix)
     if len(each) != texts:
-        raise ValueError(f"{len(each):,} prefixes for {texts:,} texts: give one for each, or one for all")
+        raise ValueError(f"{len(each):,} prefixes for {texts:,} texts: give one per text, or one for all")
     ids = translator.target.encode(each)
     translator.bundle.check_lengths("prefix", ids, translator.special[1])
     return [ids[i] if part == 0 or owners[part - 1] != i else [] for part, i in enumerate(owners)]
