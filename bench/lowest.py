@@ -86,7 +86,7 @@ def bounds() -> list[tuple[str, str]]:
     """The name and the lower bound of every requirement, those of the extras included."""
     project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
     lines = sum(project["optional-dependencies"].values(), project["dependencies"])
-    found = [re.match(r"([\w.-]+)>=([\w.]+)", line) for line in lines]
+    found = [re.match(r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)", line) for line in lines]
     return [(re.sub(r"[-_.]+", "-", match[1]).lower(), match[2]) for match in found]
 
 

@@ -52,7 +52,7 @@ def test_an_empty_folder_may_be_the_one_we_are_in(tmp_path, monkeypatch, name):
 def test_what_came_in_the_meantime_is_not_written_over(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    with pytest.raises(ValueError, match="out exists already"), atomic_folder(out) as part:
+    with pytest.raises(ValueError, match="out already exists"), atomic_folder(out) as part:
         write(part)
         (out / "config.json").write_text("mine")
     assert held(tmp_path) == {"out/config.json": "mine"}

@@ -160,7 +160,7 @@ def test_ids_and_settings_of_others_are_checked(tmp_path):
         ("num_beams", "4", "an integer"), ("length_penalty", [1], "a number"), ("do_sample", 1, "true or false"),
         ("max_length", 2.5, "an integer"), ("bad_words_ids", [3], "a list of lists of ids"),
     ):  # fmt: skip
-        with pytest.raises(ValueError, match=re.escape(f"{name} is {value!r}; it should be {what}")):
+        with pytest.raises(ValueError, match=re.escape(f"{name} is {value!r}; it must be {what}")):
             generation.to_ours({name: value}, special)
     for values in ({"labels": 10**30}, {"labels": -1}):
         with pytest.raises(ValueError, match=r"labels is .*; it must be from 0 to"):
@@ -181,7 +181,7 @@ def test_whatever_a_tokenizer_says_is_said_to_be_damaged(tmp_path):
     ):
         path.write_text(json.dumps({**kept, **values}), "utf-8")
         with pytest.raises(
-            ValueError, match=r"the vocabulary in .* (wordpiece) is damaged or in the wrong format \(TypeError"
+            ValueError, match=r"the vocabulary in .* \(wordpiece\) is damaged or in the wrong format \(TypeError"
         ):
             vocabularies.read(tmp_path, {"kind": "wordpiece"})
 
@@ -237,7 +237,10 @@ def test_a_model_folder_put_together_from_two_is_refused(tmp_path):
     del facts["sha256"]  # as someone does who has changed the file
     sides = {side: {"kind": "wordpiece"} for side in ("source", "target")}
     for values, says in (
-        ({"task": {"name": "translation"}, "processors": sides}, "its task is 'translation', which a Bert cannot do"),
+        (
+            {"task": {"name": "translation"}, "processors": sides},
+            "its task is 'translation', which a Bert does not support",
+        ),
         (
             {"processors": sides},
             "a classifier needs text, and its config.json lists no text in processors: it is damaged",

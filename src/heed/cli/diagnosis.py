@@ -188,7 +188,7 @@ def _driver() -> str | None:
         return None
     words = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
+        done = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return next(iter(done.stdout.split()), None)

@@ -31,7 +31,8 @@ async function heard(sentence, { source, through }, signal) {
 }
 
 function fill(list, found, choose) {
-  const shown = found.alternatives.filter((one) => one.current || one.probability >= LEAST);
+  const likely = found.alternatives.filter((one) => one.current || one.probability >= LEAST);
+  const shown = likely.length > 1 ? likely : found.alternatives; // of a model that is sure of nothing, all
   if (shown.length < 2) {
     return list.replaceChildren(element("li", { class: "muted small" }, t("noOtherWords")));
   }
