@@ -110,7 +110,7 @@ def test_a_body_that_stops_arriving_times_out(single_model, monkeypatch):
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.1)
     with announce_body(running, 1000, sent=b"{") as connection:
         said = connection.makefile("rb").read()
-    assert b"the body did not come within 0.1 seconds" in said
+    assert b"the body did not arrive within 0.1 seconds" in said
 
 
 def test_bodies_that_arrive_share_the_memory_limit(start, bodies_started, monkeypatch):

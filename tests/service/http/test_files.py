@@ -184,7 +184,7 @@ def test_a_client_that_sends_a_gigabyte_reads_why_it_was_refused(running, tmp_pa
         for _ in range(100):
             link.sendall(bytes(1 << 20))
         said = b"".join(iter(lambda: link.recv(4096), b""))
-    assert said.startswith(b"HTTP/1.1 413 ") and b"more than 2,248,576 bytes" in said
+    assert said.startswith(b"HTTP/1.1 413 ") and b"exceeds the limit of 2,248,576 bytes" in said
 
 
 def test_what_a_killed_service_left_is_removed_at_the_next_start_and_nothing_else(monkeypatch, tmp_path):
