@@ -38,6 +38,7 @@ def test_lengths_of_full_attention_are_no_crossing():
     assert bigbird.crossing(rows([2.0, 4.0], [1.0, 2.0], sparse=False), "layer", "both", "gathered") == 16
 
 
+@pytest.mark.long
 def test_blocks_are_measured_beside_full_attention_and_failures_are_rows(tmp_path, capsys, monkeypatch):
     build = bigbird.build
 

@@ -248,7 +248,7 @@ def test_a_model_folder_put_together_from_two_is_refused(tmp_path):
         ({"model": {**facts["model"], "layers": 1000}}, "layers is 1000, but there are only"),
         ({"languages": {"source": []}}, "config.json: languages.source is []; it must be the code of a language"),
         ({"directions": ["ko-en"]}, "config.json: directions is ['ko-en']; it must be a list of pairs of languages"),
-        ({"processors": {"labels": {"kind": "labels", "names": ["a", "b"]}}}, "names no text in processors"),
+        ({"processors": {"labels": {"kind": "labels", "names": ["a", "b"]}}}, "lists no text in processors"),
     ):
         path.write_text(json.dumps({**facts, **values}), "utf-8")
         with pytest.raises(ValueError, match=re.escape(says)):

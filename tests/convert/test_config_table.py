@@ -148,10 +148,10 @@ def test_two_names_of_one_setting_must_agree(table, name, other, ours):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("d_model", "512", "d_model is '512'; it should be an integer"),
-        ("dropout", None, "dropout is None; it should be a number"),
-        ("scale_embedding", 1, "scale_embedding is 1; it should be true or false"),
-        ("vocab_size", 97.0, "vocab_size is 97.0; it should be an integer"),
+        ("d_model", "512", "d_model is '512'; it must be an integer"),
+        ("dropout", None, "dropout is None; it must be a number"),
+        ("scale_embedding", 1, "scale_embedding is 1; it must be true or false"),
+        ("vocab_size", 97.0, "vocab_size is 97.0; it must be an integer"),
         ("dropout", 1.5, "dropout is 1.5; it must be at least 0 and below 1"),
     ],
 )
@@ -191,7 +191,7 @@ def test_labels_are_counted(settings, labels):
 
 
 def test_several_end_tokens_are_refused():
-    with pytest.raises(ValueError, match=r"eos_token_id is \[2, 3\]; it should be an integer"):
+    with pytest.raises(ValueError, match=r"eos_token_id is \[2, 3\]; it must be an integer"):
         bart.CLASSIFIER_CONFIG_TABLE.to_ours({"eos_token_id": [2, 3]})
 
 

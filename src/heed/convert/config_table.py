@@ -80,7 +80,7 @@ def read_setting(settings: Settings, names: tuple[str, ...], default: Any) -> An
     if type(default) is float and type(value) is int:
         return float(value)
     if type(value) is not type(default):
-        raise ValueError(f"{first} is {value!r}; it should be {WORDS[type(default)]}")
+        raise ValueError(f"{first} is {value!r}; it must be {WORDS[type(default)]}")
     return value
 
 

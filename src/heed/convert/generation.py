@@ -94,7 +94,7 @@ def _check_types(given: Mapping[str, Any]) -> None:
         for name in names:
             value = given.get(name, kind())
             if type(value) is not kind and not (kind is float and type(value) is int):
-                raise ValueError(f"{name} is {value!r}; it should be {WORDS[kind]}")
+                raise ValueError(f"{name} is {value!r}; it must be {WORDS[kind]}")
     banned = given.get("bad_words_ids", [])
     if not isinstance(banned, list) or not all(
         isinstance(own, list) and all(type(i) is int for i in own) for own in banned

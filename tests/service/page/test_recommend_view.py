@@ -154,7 +154,7 @@ def test_what_is_wrong_is_said_in_its_place(start):
     page.fill("#recommend-user", "eve")
     page.click("#recommend-user-form button")
     page.wait_for_selector("#recommend-out .error")
-    assert "'eve' is none of the 3 users" in page.text_content("#recommend-out .error")
+    assert "'eve' is not one of the 3 users" in page.text_content("#recommend-out .error")
     page.evaluate("location.hash = '#recommend?items=unknown'")
     page.wait_for_selector("#recommend-out .error:text('unknown')")
     assert texts(page, ".picked-name") == ["unknown"], "it can be removed"
