@@ -9,6 +9,7 @@ examples:
   heed speak runs/voice "안녕하세요." --out hello.wav
   heed speak runs/voice "안녕하세요." --speaker f2 --out hello.wav --picture hello.png
   heed speak runs/voice --lines sentences.txt --out spoken             # a folder of recordings, with a table of path and text
+  heed speak runs/voice "Hello." --vocoder hifigan --out hello.wav     # sound by a HiFi-GAN instead of Griffin-Lim
   heed train recipes/voice.toml --set data.audio=corpus/manifest.tsv --out runs/voice
 """
 
@@ -22,6 +23,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--lines", metavar="FILE", help="speak each line of a file")
     option("--out", type=Path, required=True, metavar="FILE", help="a WAV file; with --lines, a folder")
     option("--speaker", help="the speaker (default: the first one)")
+    option(
+        "--vocoder",
+        metavar="PATH",
+        help="a HiFi-GAN to make the sound: a folder, or a .safetensors file beside its config.json",
+    )
     option("--picture", type=Path, metavar="FILE", help="draw the spectrogram and the attention (.png)")
     add_device(parser)
 
@@ -35,6 +41,10 @@ def run(args: argparse.Namespace) -> int:
     if args.lines and args.picture:
         raise ValueError("--picture is for one text: leave out --lines")
     voice = open_product(args, "speak")
+    if args.vocoder:
+        from heed.convert import hifi_gan
+
+        voice.use_vocoder(hifi_gan.read(args.vocoder))
     if args.lines:
         return _speak_lines(args, voice, [line for line in read_lines(args.lines) if line.strip()])
     (found,) = voice.speak([args.text], args.speaker)

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from heed import config
 from heed.audio import features
@@ -95,15 +97,19 @@ class SoundFeatures:
             return frames
         return ((frames - mean) / np.maximum(deviation, 1e-5)).astype(np.float32)
 
-    def sound(self, frames: np.ndarray) -> Sound:
-        """The sound of normalized features that can be heard."""
+    def log_mel(self, frames: np.ndarray) -> Float[Tensor, "t mels"]:
+        """Normalized features that can be heard, as they were before they were normalized."""
         s = self.settings
         if s.kind != "mel" or s.normalize != "corpus":
             raise ValueError(f"{s.kind!r} features cannot be turned into audio")
         mean, deviation = (np.asarray(own, dtype=np.float32) for own in (self.mean, self.deviation))
-        log_mel = torch.from_numpy(frames * np.maximum(deviation, 1e-5) + mean)
+        return torch.from_numpy(frames * np.maximum(deviation, 1e-5) + mean).float()
+
+    def sound(self, frames: np.ndarray) -> Sound:
+        """The sound of normalized features, by Griffin and Lim's algorithm."""
+        s, log_mel = self.settings, self.log_mel(frames)
         with torch.autocast("cpu", enabled=False):
-            return Sound(sound_of(log_mel.float(), s.rate, **s.samples).clamp(-1, 1).numpy(), s.rate)
+            return Sound(sound_of(log_mel, s.rate, **s.samples).clamp(-1, 1).numpy(), s.rate)
 
     def __call__(self, sound: Sound) -> np.ndarray:
         return self.normalized(self.frames(sound))
