@@ -1,6 +1,6 @@
 """Images drawn value by value from a model, in batches, with cached keys; some of their pixels may be given."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -11,7 +11,13 @@ from heed.models.abilities import DrawsImages
 
 
 @torch.inference_mode()
-def draw_images(
+def draw_images(model: DrawsImages, rows: int, **options: Any) -> UInt8[Tensor, "b h w c"]:
+    """`rows` images; the options are those of `draw_turns`."""
+    return model.in_place(torch.stack(list(draw_turns(model, rows, **options)), dim=1))
+
+
+@torch.inference_mode()
+def draw_turns(
     model: DrawsImages,
     rows: int,
     *,
@@ -21,14 +27,16 @@ def draw_images(
     small: UInt8[Tensor, "b s s c"] | None = None,
     known: tuple[UInt8[Tensor, "b h w c"], Bool[Tensor, "h w"]] | None = None,
     each_turn: Callable[[int, Any], None] = lambda turn, states: None,
-) -> UInt8[Tensor, "b h w c"]:
-    """`rows` images. `known`: images, and which of their pixels are given; these stay as they are, and the others are drawn.
+) -> Iterator[Int[Tensor, "b k"]]:
+    """The values that each turn adds to `rows` images, as soon as they are drawn.
+
+    `known`: images, and which of their pixels are given; these stay as they are, and the others are drawn.
 
     `each_turn` gets the number of each turn and the states that its values were drawn from.
     """
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}; it must be above 0")
-    state, before, found = model.start_images(rows, labels, small), None, []
+    state, before = model.start_images(rows, labels, small), None
     given, fixed = (None, None) if known is None else _by_turn(model, *known)
     for turn in range(model.config.max_length):
         states = model.step_pixel(before, turn, state)
@@ -36,8 +44,7 @@ def draw_images(
         before = model.output.sample(states, temperature, generator)
         if given is not None and fixed[turn]:
             before = given[:, turn]
-        found.append(before)
-    return model.in_place(torch.stack(found, dim=1))
+        yield before
 
 
 def _by_turn(model: Any, images: Tensor, which: Tensor) -> tuple[Tensor, list[bool]]:

@@ -1,16 +1,16 @@
 """Images out: drawn from nothing, by class, from their upper part, or from a small image."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 from PIL import Image
 from torch import Tensor
 
-from heed.decoding.images import draw_images
+from heed.decoding.images import draw_turns
 from heed.models.abilities import DrawsImages
 from heed.models.package import Package
 from heed.nn.pixels import shrink
@@ -42,7 +42,21 @@ class ImageGenerator(ImageModel):
         """The pixels each way of the small images that it enlarges; 0: it does not."""
         return self.model.config.small
 
-    def generate(
+    def generate(self, count: int = 1, **options: Any) -> Pixels:
+        """`count` images as bytes; the options are those of `draw`."""
+        return self.assemble(torch.stack(list(self.draw(count, **options)), dim=1))
+
+    @property
+    def offsets(self) -> Int[np.ndarray, " t"]:
+        """Where in the bytes of an image the values of each turn begin."""
+        config = self.model.config
+        return self.model.turns.order.cpu().numpy() * (config.channels // config.values)
+
+    def assemble(self, values: Int[Tensor, "n t k"]) -> Pixels:
+        """Images of the values of all turns."""
+        return self.model.in_place(values).cpu().numpy()
+
+    def draw(
         self,
         count: int = 1,
         *,
@@ -53,8 +67,10 @@ class ImageGenerator(ImageModel):
         seed: int = 1,
         temperature: float = 1.0,
         each_turn: Callable[[int, Any], None] = lambda turn, states: None,
-    ) -> Pixels:
-        """`count` images as bytes. `labels`: their classes, used in turn. `complete`: an image of which the upper `keep` stays.
+    ) -> Iterator[Int[Tensor, "n k"]]:
+        """The values that each turn adds to `count` images, as soon as they are drawn.
+
+        `labels`: their classes, used in turn. `complete`: an image of which the upper `keep` stays.
 
         `enlarge`: an image that is enlarged, for a model that does so. The same seed draws the same images.
         """
@@ -67,10 +83,7 @@ class ImageGenerator(ImageModel):
         if complete is not None:
             given["known"] = self._known(complete, keep, count)
         generator = torch.Generator(self.device).manual_seed(seed)
-        found = draw_images(
-            self.model, count, generator=generator, temperature=temperature, each_turn=each_turn, **given
-        )
-        return found.cpu().numpy()
+        return draw_turns(self.model, count, generator=generator, temperature=temperature, each_turn=each_turn, **given)
 
     def _numbers(self, labels: Sequence[str], count: int) -> Tensor:
         """The numbers of classes, in turn; without any, all classes in turn."""
@@ -93,7 +106,7 @@ class ImageGenerator(ImageModel):
         try:
             image = decode(source if isinstance(source, bytes) else Path(source), MAX_PIXELS)
         except UnreadableImage as error:
-            raise ValueError(f"{source} {error}") from None
+            raise ValueError(f"{'the image' if isinstance(source, bytes) else source} {error}") from None
         pixels = Images(size, own.channels, own.mean, own.std, own.fit, "box").pixels(image)
         return self._tensor(pixels).expand(count, -1, -1, -1)
 

@@ -28,6 +28,7 @@ from heed.service.http import (
     reference,
     v1,
 )
+from heed.service.http.drawing_routes import router as drawing_router
 from heed.service.http.hosts import check_host
 from heed.service.http.image_routes import router as image_router
 from heed.service.http.limits import Refusal
@@ -72,6 +73,7 @@ def create_app(service: Service) -> FastAPI:
         description="Translation, text generation, text understanding, speech, images and recommendation, and a look inside the models. Compatible with the LibreTranslate and OpenAI APIs.",
     )  # fmt: skip
     app.include_router(image_router(service))
+    app.include_router(drawing_router(service))
     app.include_router(libretranslate.router(service))
     app.include_router(v1.router(service))
     app.include_router(progress.router(service.progress))

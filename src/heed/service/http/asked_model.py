@@ -1,7 +1,8 @@
 """A model that is served, and the thread in which it is asked."""
 
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from heed.service.http.queue import BatchWorker, OnBatch, Ticket, wait_for_resul
 
 MAX_ATTENTION_WEIGHTS = 2_000_000  # of a text that is inspected
 SIZE_FIELDS = ("layers", "heads", "dim")
+SLICE_SECONDS = 0.05  # that a request has the model for, unless one step takes longer
 
 
 @dataclass(eq=False)
@@ -78,6 +80,17 @@ class AskedModel:
 
 
 Asked = TypeVar("Asked", bound=AskedModel)
+Step = TypeVar("Step")
+
+
+def next_slice(found: Iterator[Step]) -> list[Step]:
+    """The next steps, as many as a slice has time for."""
+    end, steps = time.monotonic() + SLICE_SECONDS, []
+    for step in found:
+        steps.append(step)
+        if time.monotonic() >= end:
+            break
+    return steps
 
 
 def choose_model(known: Mapping[str, Asked], name: str | None, what: str) -> Asked:

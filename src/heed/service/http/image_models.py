@@ -1,13 +1,18 @@
-"""The image classifiers that are served. Images of all requests share batches."""
+"""The image models that are served: classifiers, in whose batches images of all requests are, and generators."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 from heed.products.image_classifier import ImageClassifier
+from heed.products.image_generator import ImageGenerator
 from heed.products.image_trace import ImageLook, look
-from heed.service.http.asked_model import AskedModel
+from heed.service.http.asked_model import AskedModel, next_slice
 from heed.service.http.queue import BatchWorker, Ticket, wait_for_results
+
+SLICE_TURNS = 8  # that a slice counts as in the queue, for each image
 
 
 class ServedImageModel(AskedModel):
@@ -63,3 +68,30 @@ class ServedImageModel(AskedModel):
             "channels": own.channels,
             "labels": self.product.labels,
         }
+
+
+class ServedImageGenerator(AskedModel):
+    """One model that draws. Images are drawn in short slices, between which other requests have their turn."""
+
+    attends = False
+    product: ImageGenerator
+
+    def warm_up(self) -> None:
+        """Build now what is built at the first call."""
+
+    def draw(self, ticket: Ticket, count: int, **options: Any) -> Iterator[np.ndarray]:
+        """The values of the next turns as bytes (turns, count, values of a turn), slice by slice."""
+        found = self.product.draw(count, **options)
+        while steps := self.ask(ticket, "draw", lambda: next_slice(found), SLICE_TURNS * count):
+            yield torch.stack(steps).to(torch.uint8).cpu().numpy()
+
+    def images(self, drawn: np.ndarray) -> np.ndarray:
+        """Images (count, h, w, c) of all values that `draw` gave."""
+        values = torch.from_numpy(drawn).long().transpose(0, 1).to(self.product.device)
+        return self.product.assemble(values)
+
+    def facts(self) -> dict[str, Any]:
+        """What /v1/models says of it."""
+        config, product = self.model.config, self.product
+        own = {"size": config.size, "channels": config.channels, "labels": product.labels, "enlarges": product.enlarges}
+        return {**super().facts(), **own}

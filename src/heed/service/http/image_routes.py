@@ -52,7 +52,7 @@ def router(service: Service) -> APIRouter:
         """Classify images: the most likely classes of each."""
         start = time.monotonic()
         body, model, size = await _asked(service, request, ImagesRequest)
-        images = [_decoded(own, number) for number, own in enumerate(body.images, 1)]
+        images = [decoded_image(own, number) for number, own in enumerate(body.images, 1)]
         found = await service.run(request, size, lambda ticket: model.classify(ticket, images))
         results = [{"classes": _classes(one.probabilities, body.top)} for one in found]
         return JSONResponse({"images": results, "model": model.name, "seconds": round(time.monotonic() - start, 4)})
@@ -62,7 +62,7 @@ def router(service: Service) -> APIRouter:
         """Inspect an image: its classes, the image as the model reads it, and the attention of each head as base64 bytes."""
         start = time.monotonic()
         body, model, size = await _asked(service, request, LookRequest)
-        image = _decoded(body.image, 1)
+        image = decoded_image(body.image, 1)
         found = await service.run(request, size, lambda ticket: model.look_at(ticket, image), long=True)
         layers, heads, length, _ = found.attention.shape
         told = {
@@ -70,14 +70,14 @@ def router(service: Service) -> APIRouter:
             "model": model.name,
             "size": found.pixels.shape[0],
             "channels": found.pixels.shape[2],
-            "pixels": _base64(found.pixels),
+            "pixels": base64_bytes(found.pixels),
             "rows": found.rollout.shape[0],
             "layers": layers,
             "heads": heads,
             "mean_of_heads": heads < model.model.config.heads,
             "positions": length,
             "class_token": found.has_class_token,
-            "attention": _base64(np.round(found.attention * 65535).astype("<u2")),
+            "attention": base64_bytes(np.round(found.attention * 65535).astype("<u2")),
             "rollout": found.rollout.reshape(-1).tolist(),
             "seconds": round(time.monotonic() - start, 4),
         }
@@ -99,7 +99,7 @@ async def _asked(service: Service, request: Request, kind: type[Any]) -> tuple[A
     return body, model, size
 
 
-def _decoded(text: str, number: int) -> bytes:
+def decoded_image(text: str, number: int) -> bytes:
     try:
         return base64.b64decode(text.partition("base64,")[2] or text, validate=True)
     except (binascii.Error, ValueError):
@@ -110,5 +110,5 @@ def _classes(probabilities: dict[str, float], top: int) -> list[dict[str, Any]]:
     return [{"label": name, "probability": own} for name, own in list(probabilities.items())[:top]]
 
 
-def _base64(values: np.ndarray) -> str:
+def base64_bytes(values: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

@@ -1,6 +1,5 @@
 """The language models that are served. Their texts are written in short slices, between which others have their turn."""
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -8,10 +7,9 @@ from heed.products.generator import Generator
 from heed.products.prompts import Prompt
 from heed.products.text_trace import TextTrace
 from heed.products.writing import Piece
-from heed.service.http.asked_model import AskedModel
+from heed.service.http.asked_model import AskedModel, next_slice
 from heed.service.http.queue import Ticket
 
-SLICE_SECONDS = 0.05  # that a request has the model for, unless one token takes longer
 SLICE_TOKENS = 8  # that a slice counts as in the queue, for each text
 
 
@@ -30,7 +28,7 @@ class ServedLanguageModel(AskedModel):
         """What each step adds to the texts, `count` of each prompt."""
         found = self.generator.write(prompts, count=count, **options)
         size = sum(len(own.ids) for own in prompts)
-        while pieces := self.ask(ticket, "write", lambda: _slice(found), size):
+        while pieces := self.ask(ticket, "write", lambda: next_slice(found), size):
             yield from pieces
             size = SLICE_TOKENS * len(prompts) * count
 
@@ -42,13 +40,3 @@ class ServedLanguageModel(AskedModel):
     def facts(self) -> dict[str, Any]:
         """What /v1/models says of it."""
         return {**super().facts(), "codes": self.generator.codes}
-
-
-def _slice(found: Iterator[list[Piece]]) -> list[list[Piece]]:
-    """The next steps, as many as a slice has time for."""
-    end, pieces = time.monotonic() + SLICE_SECONDS, []
-    for step in found:
-        pieces.append(step)
-        if time.monotonic() >= end:
-            break
-    return pieces

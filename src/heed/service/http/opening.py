@@ -15,7 +15,7 @@ from heed.products.translator.translator import Translator
 from heed.products.voice import Voice
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.encoders import VERBS, ServedEncoder
-from heed.service.http.image_models import ServedImageModel
+from heed.service.http.image_models import ServedImageGenerator, ServedImageModel
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.models import ServedModel
 from heed.service.http.recognizers import ServedRecognizer
@@ -51,7 +51,7 @@ def _asked_model(name: str, product: Product, verb: str, said: str | None, folde
     if isinstance(product, ImageClassifier):
         return ServedImageModel(name, product)
     if isinstance(product, ImageGenerator):
-        raise ValueError(f"{folder} is {product.noun}, which cannot be served: use heed generate")
+        return ServedImageGenerator(name, product)
     if said is not None and said != verb:
         raise ValueError(f"{said}={folder}: {folder} is {product.noun}, which has no languages: give its name only")
     if isinstance(product, Recommender):

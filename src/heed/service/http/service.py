@@ -19,7 +19,7 @@ from heed.service.http.connections import ConnectionLimits
 from heed.service.http.detect import Detection, detect, other_language, warm_up
 from heed.service.http.encoders import ServedEncoder
 from heed.service.http.files import FileStore
-from heed.service.http.image_models import ServedImageModel
+from heed.service.http.image_models import ServedImageGenerator, ServedImageModel
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.limits import ApiKeys, ClientQuotas, Gate, Limits, Refusal
 from heed.service.http.metrics import Metrics
@@ -68,6 +68,7 @@ class Service:
         self.limits = self.settings.limits
         self.models, self.started = list(models), int(time.time())
         self.image_models = {own.name: own for own in models if isinstance(own, ServedImageModel)}
+        self.image_generators = {own.name: own for own in models if isinstance(own, ServedImageGenerator)}
         self.language_models = {own.name: own for own in models if isinstance(own, ServedLanguageModel)}
         self.encoders = {own.name: own for own in models if isinstance(own, ServedEncoder)}
         self.recommenders = {own.name: own for own in models if isinstance(own, ServedRecommender)}
@@ -91,7 +92,7 @@ class Service:
     @property
     def listing(self) -> str:
         """What is served, in a line for each kind of model."""
-        seen = [f"images: {name}" for name in self.image_models]
+        seen = [f"images: {name}" for name in self.image_models] + [f"draw: {name}" for name in self.image_generators]
         names = ", ".join(self.language_models)
         readers = [f"{own.verb}: {own.name}" for own in self.encoders.values()]
         readers += [f"recommend: {name}" for name in self.recommenders]

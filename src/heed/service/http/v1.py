@@ -290,6 +290,7 @@ def _describe(service: Service) -> dict[str, Any]:
         "object": "list",
         "data": [describe(service, model) for model in service.language_models.values()],
         "images": [model.facts() for model in service.image_models.values()],
+        "image_generators": [model.facts() for model in service.image_generators.values()],
         "language_models": [model.facts() for model in service.language_models.values()],
         "encoders": [model.facts() for model in service.encoders.values()],
         "recommenders": [model.facts() for model in service.recommenders.values()],

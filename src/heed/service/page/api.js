@@ -35,13 +35,13 @@ async function ask(path, options = {}) {
 // An error is a sentence, or on OpenAI's paths an object with one.
 const messageOf = (data) => data?.error?.message ?? data?.error ?? t("offline");
 
-// The parts of a completion as they come.
-export async function* completion(body, signal) {
+// The events of a stream as they come.
+async function* events(path, body, signal) {
   const key = apiKey();
   const headers = { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
   let answer;
   try {
-    answer = await fetch("v1/completions", { method: "POST", headers, body: JSON.stringify({ ...body, stream: true }), signal, credentials: "omit", cache: "no-store" });
+    answer = await fetch(path, { method: "POST", headers, body: JSON.stringify({ ...body, stream: true }), signal, credentials: "omit", cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused(t("offline"), 0);
@@ -52,17 +52,25 @@ export async function* completion(body, signal) {
   for (let rest = ""; ;) {
     const { value, done } = await reader.read();
     if (done) throw new Refused(t("offline"), 0); // it ends with a line that says so
-    const events = (rest + value).split("\n\n");
-    rest = events.pop();
-    for (const event of events) {
+    const whole = (rest + value).split("\n\n");
+    rest = whole.pop();
+    for (const event of whole) {
       const text = event.replace(/^data: /, "");
       if (text === "[DONE]") return;
       const data = JSON.parse(text);
       if (data.error) throw new Refused(messageOf(data), 0);
-      yield data.choices[0];
+      yield data;
     }
   }
 }
+
+// The parts of a completion.
+export async function* completion(body, signal) {
+  for await (const data of events("v1/completions", body, signal)) yield data.choices[0];
+}
+
+// First what is drawn, then the values of some turns each.
+export const drawing = (body, signal) => events("v1/images/draw", body, signal);
 
 function post(path, body, signal) {
   const key = apiKey();

@@ -3,6 +3,7 @@ import * as answering from "./answer.js";
 import * as api from "./api.js";
 import * as classifying from "./classify.js";
 import { byId, element } from "./dom.js";
+import * as drawing from "./draw.js";
 import * as filling from "./fill.js";
 import * as seeing from "./images.js";
 import * as languages from "./languages.js";
@@ -20,7 +21,7 @@ import { chooseLocale, localeNow, speak, t } from "./speech.js";
 
 const READING = { fill: filling, tag: tagging, answer: answering, classify: classifying, similarity: comparing };
 const VIEWS = {
-  translate: translating, write: writing, images: seeing, ...READING, recommend: recommending, listen: listening, say: saying,
+  translate: translating, write: writing, images: seeing, draw: drawing, ...READING, recommend: recommending, listen: listening, say: saying,
   look: looking, runs: watching,
 };
 let shown = null, usual = "translate";
@@ -109,6 +110,7 @@ async function begin() {
   languages.ready(known);
   link("write").hidden = !known.language_models?.length;
   link("images").hidden = !known.images?.length;
+  link("draw").hidden = !known.image_generators?.length;
   link("translate").hidden = !known.models.length;
   for (const [name, { verb }] of Object.entries(READING)) link(name).hidden = !known.encoders?.some((one) => one.verb === verb);
   link("recommend").hidden = !known.recommenders?.length;

@@ -1,4 +1,5 @@
 // All that the page says, in English and in Korean. {0}, {1} are filled in.
+import { DRAWING_WORDS } from "./words-draw.js";
 import { EXAMPLE_WORDS } from "./words-examples.js";
 import { IMAGE_WORDS } from "./words-images.js";
 import { LAYER_WORDS } from "./words-layer.js";
@@ -7,6 +8,7 @@ import { READING_WORDS } from "./words-read.js";
 import { RECOMMEND_WORDS } from "./words-recommend.js";
 
 export const WORDS = {
+  ...DRAWING_WORDS,
   ...EXAMPLE_WORDS,
   ...IMAGE_WORDS,
   // the frame
