@@ -114,7 +114,7 @@ def _likeliest(words: dict[str, float]) -> dict[str, float]:
 
 
 def _map(text: WordText, trained: Trained) -> dict[str, tuple[float, float]]:
-    """The men and the women of the corpus: along the mean step from man to woman, and where they differ most otherwise."""
+    """The men and women of the corpus: along the mean direction from man to woman, and along the one in which they differ most otherwise."""
     people = [word for pair in world.PEOPLE for word in pair]
     rows = unit_rows(trained.matrix[[text.words.index(word) for word in people]])
     step = (rows[1::2] - rows[::2]).mean(axis=0)

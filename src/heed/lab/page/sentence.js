@@ -50,7 +50,7 @@ function buildLine(line) {
     return chip;
   });
   holder.replaceChildren(...inWords(tokens, chips));
-  byId("target-name").textContent = state.part === "decoder" ? "Decoder reads" : "Translation";
+  byId("target-name").textContent = state.part === "decoder" ? "Decoder input" : "Translation";
 }
 
 // Words stay together at the end of a line, unless a text without spaces is one long word.
