@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heed.convert import speech2text
 from heed.data.audio.batches import SpeechBatch, collate
 from heed.data.batching import plan
 from heed.decoding.beam import beam_search
@@ -102,11 +103,20 @@ def our_model(s: Shape) -> SpeechTransformer:
     )  # fmt: skip
 
 
+def same_model(s: Shape) -> SpeechTransformer:
+    """Heed's with the very layers and weights of transformers'."""
+    theirs = their_model(s)
+    with torch.device("cpu"):
+        model = SpeechTransformer(speech2text.CONFIG_TABLE.to_ours(theirs.config.to_dict()))
+    model.load_state_dict(speech2text.WEIGHTS.to_ours(theirs.state_dict(), model.state_dict().keys()))
+    return model
+
+
 def our_training(
-    shape: Shape, made: Sequence[SpeechBatch], device: torch.device, ctc: float, compiled: bool
+    model: SpeechTransformer, made: Sequence[SpeechBatch], device: torch.device, ctc: float, compiled: bool
 ) -> Callable[[int], int]:
     """What makes so many steps and returns how many frames they had."""
-    model, objective = our_model(shape).to(device), SpeechLoss(ctc, SMOOTHING)
+    model, objective = model.to(device), SpeechLoss(ctc, SMOOTHING)
     objective = torch.compile(objective, dynamic=True) if compiled else objective
     optimizer, rounds = optimizer_of(model), itertools.cycle((sum(own.frame_counts), own) for own in made)
 

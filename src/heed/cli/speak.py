@@ -29,18 +29,25 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a HiFi-GAN to make the sound: a folder, or a .safetensors file beside its config.json",
     )
     option("--picture", type=Path, metavar="FILE", help="draw the spectrogram and the attention (.png)")
+    add_g2p(parser)
     add_device(parser)
+
+
+def add_g2p(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--g2p", metavar="FOLDER", help="a model that pronounces words that the dictionary lacks (recipes/g2p.toml)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     from heed.audio.files import write_wav
-    from heed.cli.common import errors, open_product, read_lines
+    from heed.cli.common import errors, read_lines
 
     if (args.text is None) == (args.lines is None):
         raise ValueError("nothing to speak: give a text, or --lines FILE")
     if args.lines and args.picture:
         raise ValueError("--picture is for one text: leave out --lines")
-    voice = open_product(args, "speak")
+    voice = _voice(args, args.folder)
     if args.vocoder:
         from heed.convert import hifi_gan
 
@@ -55,6 +62,17 @@ def run(args: argparse.Namespace) -> int:
         errors().print("[yellow]The model never predicted the end: the audio is truncated.[/]", highlight=False)
     print(f"{args.out}: {found.sound.seconds:.2f} seconds")
     return 0
+
+
+def _voice(args: argparse.Namespace, folder: str) -> Any:
+    from heed.cli.common import open_product
+
+    voice = open_product(args, "speak", [folder])
+    if args.g2p:
+        from heed.products.pronunciation import open_model
+
+        voice.use_g2p(open_model(args.g2p, args.device), args.g2p)
+    return voice
 
 
 def _speak_lines(args: argparse.Namespace, voice: Any, texts: list[str]) -> int:
@@ -94,7 +112,6 @@ def evaluate(args: argparse.Namespace) -> int:
     import numpy as np
     from rich.console import Console
 
-    from heed.cli.common import open_product
     from heed.data.audio import manifests
     from heed.data.audio.prepare import computed
     from heed.evaluation.voice import distortion
@@ -102,7 +119,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if not args.audio:
         raise ValueError(f"{args.system} is a text-to-speech model: give recordings with their texts, --audio FILE")
     utterances = [own for name in args.audio for own in manifests.read(name, split=args.split)]
-    voice = open_product(args, "speak", [args.system])
+    voice = _voice(args, args.system)
     scale, mean = (np.asarray(own, dtype=np.float32) for own in (voice.sound.deviation, voice.sound.mean))
     ids = voice.encode([own.text for own in utterances])
     speakers = [voice.speaker_number(own.speaker or None) for own in utterances]

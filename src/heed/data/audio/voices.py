@@ -25,6 +25,13 @@ class VoiceConfig(AudioConfig):
     frame: float = 64.0  # frame length in milliseconds
     shift: float = 16.0  # frame shift in milliseconds
     normalize: Literal["corpus"] = "corpus"  # mean 0 and deviation 1 over all recordings
+    phonemes: str | None = None  # a pronouncing dictionary: English texts are read as phonemes, not as letters
+    g2p: str | None = None  # a model that pronounces words that the dictionary lacks (recipes/g2p.toml)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.g2p and not self.phonemes:
+            raise ValueError("data.g2p is for words that data.phonemes lacks: set data.phonemes, a dictionary, too")
 
 
 def spelled(text: str) -> str:
