@@ -19,7 +19,7 @@ def vocabulary():
     ("text", "spoken"),
     [
         ("Blorf, isn’t 'zim?", "B L AO1 R F , | Z AH0 N T | Z IH1 M ?"),
-        ("café\n CAFE", "K AH0 F | K AH0 F"),
+        ("cáfe\n CAFE", "K AH0 F | K AH0 F"),
         ("'blorf' (blorf-blorf)", "B L AO1 R F | B L AO1 R F - | B L AO1 R F"),
         ("«…»", ""),
     ],
