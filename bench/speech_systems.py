@@ -247,7 +247,7 @@ def their_decoding(
             longest = torch.tensor([own.outputs[i] for i in chosen], device=device)
             mask = (torch.arange(features.shape[1], device=device) < lengths[:, None]).long()
             made = model.generate(
-                features, attention_mask=mask, num_beams=beams, do_sample=False, length_penalty=0.0,
+                features, attention_mask=mask, num_beams=beams, do_sample=False, length_penalty=0.0 if beams > 1 else None,
                 max_new_tokens=int(longest.max()), logits_processor=LogitsProcessorList([_ending(longest, beams)]),
             ).tolist()  # fmt: skip
             found |= {i: text[1 : own.outputs[i] + 1] for i, text in zip(chosen, made, strict=True)}
