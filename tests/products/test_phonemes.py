@@ -1,9 +1,12 @@
 """Voices that read phonemes, and models that pronounce what their dictionary lacks."""
 
+import argparse
+
 import pytest
 import torch
 
 from heed.cli.main import main
+from heed.cli.serve import _equip
 from heed.data.audio.voices import VoiceConfig
 from heed.loading import load, write_package
 from heed.models.package import Package
@@ -58,7 +61,9 @@ def test_unknown_words_are_pronounced_by_the_model(voice, g2p):
     (ids,) = voice.encode(["Blorf zorp."])
     spoken = pronounce(["zorp"])["zorp"]
     assert spoken and voice.vocabulary.decode(ids) == f"B L AO1 F | {spoken} ."
-    assert voice.speak(["zorp"])[0].frames.shape[1] == 20
+    assert voice.speak(["zorp"])[0].frames.shape[1] == 20 and "zorp" not in voice.vocabulary.words
+    with pytest.raises(ValueError, match="'zzzzzzzzzzzzzzzzzzzz'… has 61 letters; a word has at most 60"):
+        voice.speak(["z" * 61])
 
 
 def test_a_voice_in_a_folder_keeps_its_dictionary(voice, g2p, tmp_path, capsys):
@@ -70,6 +75,14 @@ def test_a_voice_in_a_folder_keeps_its_dictionary(voice, g2p, tmp_path, capsys):
     assert main(words) != 0
     assert "'zorp' has no known pronunciation: give a model for such words, --g2p FOLDER" in capsys.readouterr().err
     assert main([*words, "--g2p", str(g2p)]) == 0 and (tmp_path / "a.wav").is_file()
+
+
+def test_served_voices_get_a_model_and_others_refuse_it(voice, g2p):
+    args = argparse.Namespace(g2p=str(g2p), vocoder=None, device="cpu")
+    _equip(args, [voice])
+    assert voice.encode(["zorp"])
+    with pytest.raises(ValueError, match="--g2p is for voices, and no model given is one: leave it out"):
+        _equip(args, [])
 
 
 def test_letters_need_no_model():

@@ -23,20 +23,36 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--lines", metavar="FILE", help="speak each line of a file")
     option("--out", type=Path, required=True, metavar="FILE", help="a WAV file; with --lines, a folder")
     option("--speaker", help="the speaker (default: the first one)")
-    option(
-        "--vocoder",
-        metavar="PATH",
-        help="a HiFi-GAN to make the sound: a folder, or a .safetensors file beside its config.json",
-    )
     option("--picture", type=Path, metavar="FILE", help="draw the spectrogram and the attention (.png)")
+    add_vocoder(parser)
     add_g2p(parser)
     add_device(parser)
 
 
-def add_g2p(parser: argparse.ArgumentParser) -> None:
+def add_g2p(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--g2p", metavar="FOLDER", help="a model that pronounces words that the dictionary lacks (recipes/g2p.toml)"
     )
+
+
+def add_vocoder(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--vocoder",
+        metavar="PATH",
+        help="a HiFi-GAN to make the sound: a folder, or a .safetensors file beside its config.json",
+    )
+
+
+def equip(voice: Any, args: argparse.Namespace) -> None:
+    """Give a voice the vocoder and the pronunciation model that are asked for."""
+    if args.g2p:
+        from heed.products.pronunciation import open_model
+
+        voice.use_g2p(open_model(args.g2p, args.device), args.g2p)
+    if getattr(args, "vocoder", None):
+        from heed.convert import hifi_gan
+
+        voice.use_vocoder(hifi_gan.read(args.vocoder))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,10 +64,6 @@ def run(args: argparse.Namespace) -> int:
     if args.lines and args.picture:
         raise ValueError("--picture is for one text: leave out --lines")
     voice = _voice(args, args.folder)
-    if args.vocoder:
-        from heed.convert import hifi_gan
-
-        voice.use_vocoder(hifi_gan.read(args.vocoder))
     if args.lines:
         return _speak_lines(args, voice, [line for line in read_lines(args.lines) if line.strip()])
     (found,) = voice.speak([args.text], args.speaker)
@@ -68,10 +80,7 @@ def _voice(args: argparse.Namespace, folder: str) -> Any:
     from heed.cli.common import open_product
 
     voice = open_product(args, "speak", [folder])
-    if args.g2p:
-        from heed.products.pronunciation import open_model
-
-        voice.use_g2p(open_model(args.g2p, args.device), args.g2p)
+    equip(voice, args)
     return voice
 
 

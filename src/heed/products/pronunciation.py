@@ -5,6 +5,7 @@ from typing import Any
 
 from heed.data.pronunciations import letters
 
+LONGEST = 60  # letters of a word
 Pronounce = Callable[[Sequence[str]], Mapping[str, str]]  # words -> the phonemes of each, separated by spaces
 
 
@@ -12,6 +13,9 @@ def by_model(translator: Any) -> Pronounce:
     """The pronunciations that a translator from letters to phonemes gives."""
 
     def pronounce(words: Sequence[str]) -> dict[str, str]:
+        for word in words:
+            if len(word) > LONGEST:
+                raise ValueError(f"{word[:20]!r}… has {len(word):,} letters; a word has at most {LONGEST}")
         found = translator.translate([letters(word) for word in words])
         return {word: own.text for word, own in zip(words, found, strict=True)}
 

@@ -101,9 +101,10 @@ class Voice(Product):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts; what cannot be spoken is refused."""
-        if self.pronounce and (missing := self.vocabulary.missing(texts)):
-            self.vocabulary.add(self.pronounce[0](missing), self.pronounce[1])
-        found = self.vocabulary.encode([spelled(text) for text in texts])
+        vocabulary = self.vocabulary
+        if self.pronounce and (missing := vocabulary.missing(texts)):
+            vocabulary = vocabulary.extended(self.pronounce[0](missing), self.pronounce[1])
+        found = vocabulary.encode([spelled(text) for text in texts])
         for number, own in enumerate(found, 1):
             if not [i for i in own if i != self.vocabulary.special.unknown]:
                 raise ValueError(f"text {number} has nothing the model can speak")

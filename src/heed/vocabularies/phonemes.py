@@ -1,9 +1,11 @@
 """A vocabulary of phonemes: English text is read by a pronouncing dictionary, which is a part of it."""
 
+import copy
 import hashlib
 import json
 import re
 import unicodedata
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -52,8 +54,19 @@ class Phonemes(Vocabulary):
         """The words of texts whose pronunciation is not known."""
         return sorted({part for text in texts for part in self.split(text)} - self.words.keys() - set(MARKS))
 
+    def extended(self, words: Mapping[str, str], origin: str) -> "Phonemes":
+        """The same vocabulary with the pronunciations of more words; `origin` says for errors where they are from."""
+        self._check(words, origin)
+        found = copy.copy(self)
+        found.words = ChainMap(dict(words), self.words)
+        return found
+
     def add(self, words: Mapping[str, str], origin: str) -> None:
-        """Pronunciations of more words; `origin` says for errors where they are from."""
+        """Pronunciations of more words, for good."""
+        self._check(words, origin)
+        self.words.update(words)
+
+    def _check(self, words: Mapping[str, str], origin: str) -> None:
         for word, spoken in words.items():
             unknown = [one for one in spoken.split() if one not in self.ids]
             if unknown or not spoken.strip():
@@ -61,7 +74,6 @@ class Phonemes(Vocabulary):
                     f"{origin} pronounces {word!r} as {spoken!r}, which are not phonemes of the voice: train it with "
                     "recipes/g2p.toml on the same dictionary"
                 )
-        self.words.update(words)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens; a word that is not known is refused."""
