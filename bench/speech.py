@@ -1,7 +1,7 @@
 """A Speech-Transformer beside transformers' Speech2Text: `python -m bench.speech --device cuda`.
 
-Both have the same layers, width, vocabulary and features, drawn weights, and two convolutions with stride 2. They get the same made-up
-recordings of mixed lengths and take turns in one process; the median counts. Training is measured in frames a second without padding,
+Both have the same layers, drawn weights and features. "heed, with CTC" is Heed's own default instead: convolutions of time and frequency,
+and CTC beside attention in the loss and in the search. They get the same made-up recordings of mixed lengths and take turns in one process; the median counts. Training is measured in frames a second without padding,
 decoding by the real-time factor: seconds of computing for each second of sound.
 """
 
@@ -30,6 +30,7 @@ from bench.speech_systems import (
     our_model,
     our_training,
     recordings,
+    same_model,
     their_decoding,
     their_model,
     their_training,
@@ -78,10 +79,10 @@ def training(args: argparse.Namespace, shape: Shape, device: torch.device) -> di
     own = sizes(args)
     made = batches(recordings(own["frames"] // 100, shape, args.median, own["frames"] / 100), own["frames"], device)
     built = {
-        "heed": partial(our_training, shape, made, device, 0.0, False),
-        "heed, with CTC": partial(our_training, shape, made, device, CTC, False),
+        "heed": lambda: our_training(same_model(shape), made, device, 0.0, False),
+        "heed, with CTC": lambda: our_training(our_model(shape), made, device, CTC, False),
         "transformers": partial(their_training, shape, made, device, False),
-        "heed, compiled": partial(our_training, shape, made, device, 0.0, True),
+        "heed, compiled": lambda: our_training(same_model(shape), made, device, 0.0, True),
         "transformers, compiled": partial(their_training, shape, made, device, True),
     }
     wanted = args.systems or [name for name in built if device.type == "cuda" or "compiled" not in name]
@@ -98,7 +99,7 @@ def decoding(args: argparse.Namespace, shape: Shape, device: torch.device, beams
         return partial(decoded, made, own)
 
     built = {
-        "heed": partial(build, our_model, our_decoding, 0.0),
+        "heed": partial(build, same_model, our_decoding, 0.0),
         "heed, with CTC": partial(build, our_model, our_decoding, CTC),
         "transformers": partial(build, their_model, their_decoding, False),
         "transformers, sorted": partial(build, their_model, their_decoding, True),
@@ -171,7 +172,7 @@ def main(words: Sequence[str] | None = None) -> int:
     shape = QUICK if args.quick else Shape()
     weights = {
         name: sum(own.numel() for own in make(shape).parameters())
-        for name, make in (("heed", our_model), ("transformers", their_model))
+        for name, make in (("heed", same_model), ("heed, with CTC", our_model), ("transformers", their_model))
     }
     facts: dict[str, Any] = {
         "device": machine.cpu() if device.type == "cpu" else torch.cuda.get_device_name(device),

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heed.convert import speech2text
 from heed.data.audio.batches import SpeechBatch, collate
 from heed.data.batching import plan
 from heed.decoding.beam import beam_search
@@ -102,11 +103,20 @@ def our_model(s: Shape) -> SpeechTransformer:
     )  # fmt: skip
 
 
+def same_model(s: Shape) -> SpeechTransformer:
+    """Heed's with the very layers and weights of transformers'."""
+    theirs = their_model(s)
+    with torch.device("cpu"):
+        model = SpeechTransformer(speech2text.CONFIG_TABLE.to_ours(theirs.config.to_dict()))
+    model.load_state_dict(speech2text.WEIGHTS.to_ours(theirs.state_dict(), model.state_dict().keys()))
+    return model
+
+
 def our_training(
-    shape: Shape, made: Sequence[SpeechBatch], device: torch.device, ctc: float, compiled: bool
+    model: SpeechTransformer, made: Sequence[SpeechBatch], device: torch.device, ctc: float, compiled: bool
 ) -> Callable[[int], int]:
     """What makes so many steps and returns how many frames they had."""
-    model, objective = our_model(shape).to(device), SpeechLoss(ctc, SMOOTHING)
+    model, objective = model.to(device), SpeechLoss(ctc, SMOOTHING)
     objective = torch.compile(objective, dynamic=True) if compiled else objective
     optimizer, rounds = optimizer_of(model), itertools.cycle((sum(own.frame_counts), own) for own in made)
 
@@ -237,7 +247,7 @@ def their_decoding(
             longest = torch.tensor([own.outputs[i] for i in chosen], device=device)
             mask = (torch.arange(features.shape[1], device=device) < lengths[:, None]).long()
             made = model.generate(
-                features, attention_mask=mask, num_beams=beams, do_sample=False, length_penalty=0.0,
+                features, attention_mask=mask, num_beams=beams, do_sample=False, length_penalty=0.0 if beams > 1 else None,
                 max_new_tokens=int(longest.max()), logits_processor=LogitsProcessorList([_ending(longest, beams)]),
             ).tolist()  # fmt: skip
             found |= {i: text[1 : own.outputs[i] + 1] for i, text in zip(chosen, made, strict=True)}

@@ -1,11 +1,15 @@
 """The comparison of speech recognizers runs, and both systems do the same work. How fast, no test asks."""
 
+import dataclasses
 import json
 
 import pytest
 import torch
+import torch.nn.functional as F
 from bench import speech, speech_systems
 from bench.speech_systems import EOS, SPECIAL
+
+from heed.tasks.speech_loss import SpeechLoss
 
 
 @pytest.fixture(autouse=True)
@@ -18,12 +22,28 @@ def threads_as_before():
 @pytest.mark.parametrize("beams", [1, 2])
 def test_each_text_has_the_tokens_that_it_should_have(beams):
     own, device = speech_systems.recordings(3, speech.QUICK, 1.5, 2.0), torch.device("cpu")
-    ours = speech_systems.our_decoding(speech_systems.our_model(speech.QUICK).eval(), own, device, beams, 0.0)()
+    ours = speech_systems.our_decoding(speech_systems.our_model(speech.QUICK).eval(), own, device, beams, 0.3)()
     model = speech_systems.their_model(speech.QUICK).eval()
     theirs = speech_systems.their_decoding(model, own, device, beams, True)()
     for text, other, count in zip(ours, theirs, own.outputs, strict=True):
         assert len(text) == len(other) == count and text.index(EOS) == other.index(EOS) == count - 1
         assert not {*text, *other} & set(SPECIAL.never)
+
+
+def test_both_say_the_same_with_the_same_weights():
+    shape = dataclasses.replace(speech.QUICK, dropout=0.0)
+    own, device = speech_systems.recordings(3, shape, 1.5, 2.0), torch.device("cpu")
+    theirs, ours = speech_systems.their_model(shape).double().eval(), speech_systems.same_model(shape).double().eval()
+    made = speech_systems.Recordings([one[:: len(one) // 97][:97] for one in own.frames], own.texts)  # no padding
+    found = speech_systems.our_decoding(ours, made, device, 1, 0.0)()
+    assert found == speech_systems.their_decoding(theirs, made, device, 1, False)()
+    (batch,) = speech_systems.batches(made, 600, device)
+    batch = batch._replace(features=batch.features.double())
+    mask, labels = speech_systems._masked(batch)
+    logits = theirs(batch.features, attention_mask=mask, decoder_input_ids=batch.target).logits
+    loss = SpeechLoss(0.0, 0.0)(ours, batch)
+    given = F.cross_entropy(logits.flatten(0, 1), labels, ignore_index=speech_systems.IGNORED, reduction="sum")
+    torch.testing.assert_close(loss.total, given, rtol=0, atol=1e-8)
 
 
 def test_rows_are_measured_and_one_who_fails_is_named(tmp_path, capsys, monkeypatch):
@@ -45,6 +65,6 @@ def test_rows_are_measured_and_one_who_fails_is_named(tmp_path, capsys, monkeypa
 def test_both_train_on_the_same_frames():
     own = speech_systems.recordings(6, speech.QUICK, 1.5, 3.0)
     made = speech_systems.batches(own, 600, torch.device("cpu"))
-    ours = speech_systems.our_training(speech.QUICK, made, torch.device("cpu"), 0.3, False)
+    ours = speech_systems.our_training(speech_systems.our_model(speech.QUICK), made, torch.device("cpu"), 0.3, False)
     theirs = speech_systems.their_training(speech.QUICK, made, torch.device("cpu"), False)
     assert ours(len(made)) == theirs(len(made)) == sum(map(len, own.frames))

@@ -1,5 +1,6 @@
 """HiFi-GAN vocoders: transformers' numbers, the authors' names, and what is refused."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -11,9 +12,12 @@ from transformers import SpeechT5HifiGan, SpeechT5HifiGanConfig
 from heed.audio.files import read as read_sound
 from heed.cli.main import main
 from heed.convert import hifi_gan
+from heed.data.audio.voices import VoiceConfig
 from heed.loading import write_package
 from heed.models.hifi_gan import HiFiGAN, HiFiGANConfig
 from heed.models.package import Package
+from heed.products.vocoder import Spectrogram, Vocoder
+from heed.vocabularies.sound import SoundFeatures
 from tests.service.http.test_audio import voice as made
 
 STATED = {"n_fft": 256, "fmin": 0, "fmax": None, "log": "e"}
@@ -135,6 +139,16 @@ def test_what_is_not_there_is_named(folder, tmp_path):
     write(tmp_path, {})
     with pytest.raises(ValueError, match="n_fft, fmin, fmax, log must be stated"):
         hifi_gan.read(tmp_path)
+
+
+def test_a_voice_may_have_the_frequencies_of_a_published_vocoder():
+    settings = VoiceConfig(audio=["a.tsv"], rate=22_050, frame=46.44, shift=11.61, top=8000.0).settings()
+    vocoder = Vocoder(HiFiGAN(HiFiGANConfig(channels=16)), Spectrogram(22_050, 80, 256, 1024, 1024, 0.0, 8000.0, "e"))
+    vocoder.check(SoundFeatures(settings))
+    with pytest.raises(ValueError, match="fmax is 8000, not 11025"):
+        vocoder.check(SoundFeatures(dataclasses.replace(settings, top=None)))
+    with pytest.raises(ValueError, match=r"data\.top is 9000; it must be from 100 to half the rate, 8000 Hz"):
+        VoiceConfig(audio=["a.tsv"], top=9000.0)
 
 
 def test_each_frame_has_its_own_samples():

@@ -8,6 +8,7 @@ from typing import Any
 
 
 def add_audio(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.speak import add_g2p
     from heed.cli.transcribe import add_search
 
     add_search(parser)
@@ -15,6 +16,7 @@ def add_audio(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--audio", nargs="+", metavar="FILE", help="tables of path and text, or folders (docs/guides/speech.md)"
     )
+    add_g2p(group)
     group.add_argument("--split", default="test", help="for corpora with splits: test (default), train or all")
 
 

@@ -27,7 +27,7 @@ class Spectrogram(NamedTuple):
         """What a voice writes."""
         s = sound.settings
         width, hop = s.samples["width"], s.samples["hop"]
-        return cls(s.rate, s.mels, hop, width, width, 0.0, s.rate / 2, "e")
+        return cls(s.rate, s.mels, hop, width, width, 0.0, s.top or s.rate / 2, "e")
 
 
 class Vocoder:

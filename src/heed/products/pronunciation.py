@@ -1,0 +1,29 @@
+"""A trained grapheme-to-phoneme model: how words are pronounced that no dictionary has."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from heed.data.pronunciations import letters
+
+LONGEST = 60  # letters of a word
+Pronounce = Callable[[Sequence[str]], Mapping[str, str]]  # words -> the phonemes of each, separated by spaces
+
+
+def by_model(translator: Any) -> Pronounce:
+    """The pronunciations that a translator from letters to phonemes gives."""
+
+    def pronounce(words: Sequence[str]) -> dict[str, str]:
+        for word in words:
+            if len(word) > LONGEST:
+                raise ValueError(f"{word[:20]!r}… has {len(word):,} letters; a word has at most {LONGEST}")
+        found = translator.translate([letters(word) for word in words])
+        return {word: own.text for word, own in zip(words, found, strict=True)}
+
+    return pronounce
+
+
+def open_model(folder: str, device: str = "cpu") -> Pronounce:
+    """The model of a folder that was trained by recipes/g2p.toml."""
+    from heed.loading import load
+
+    return by_model(load(folder, device, verb="translate"))
