@@ -77,7 +77,9 @@ def sizes(args: argparse.Namespace) -> dict[str, int]:
 def training(args: argparse.Namespace, shape: Shape, device: torch.device) -> dict[str, Callable[[], Work]]:
     """What builds each system that trains."""
     own = sizes(args)
-    made = batches(recordings(own["frames"] // 100, shape, args.median, own["frames"] / 100), own["frames"], device)
+    made = batches(
+        recordings(own["frames"] // 100, shape, args.median, min(30.0, own["frames"] / 100)), own["frames"], device
+    )
     built = {
         "heed": lambda: our_training(same_model(shape), made, device, 0.0, False),
         "heed, with CTC": lambda: our_training(our_model(shape), made, device, CTC, False),

@@ -29,7 +29,7 @@ SPECIAL = SpecialTokens(PAD, UNKNOWN, EOS, EOS, never=(BOS, PAD, UNKNOWN))
 SMOOTHING, CTC, IGNORED = 0.1, 0.3, -100
 FRAME_SECONDS = 0.01
 TOKENS_A_SECOND = 3.5  # of a text in subwords
-BATCH = 16  # recordings in a batch of transformers' generate
+BATCH = {"cpu": 16, "cuda": 64}  # recordings in a batch of transformers' generate
 
 
 @dataclass(frozen=True)
@@ -240,8 +240,8 @@ def their_decoding(
     @torch.inference_mode()
     def run() -> list[list[int]]:
         found: dict[int, list[int]] = {}
-        for start in range(0, len(rows), BATCH):
-            chosen = rows[start : start + BATCH]
+        for start in range(0, len(rows), BATCH[device.type]):
+            chosen = rows[start : start + BATCH[device.type]]
             features = padded([own.frames[i] for i in chosen]).to(device, dtype)
             lengths = torch.tensor([len(own.frames[i]) for i in chosen], device=device)
             longest = torch.tensor([own.outputs[i] for i in chosen], device=device)

@@ -95,7 +95,7 @@ def test_training_texts_are_read_by_the_dictionary(g2p, tmp_path):
     path.write_text("blorf B L AO1 F\nzim Z IH1 M\n", encoding="utf-8", newline="\n")
     config = VoiceConfig(audio=["a.tsv"], phonemes=str(path))
     assert learned(config, ["blorf", "zim"], 1).tokens == of_dictionary(DICTIONARY).tokens
-    with pytest.raises(ValueError, match=r"lacks 2 words of the texts \(arf, zorp\): add them, or set data.g2p"):
+    with pytest.raises(ValueError, match=r"lacks 2 of the words in the texts \(arf, zorp\): add them, or set data.g2p"):
         learned(config, ["zorp arf zim"], 1)
     config = VoiceConfig(audio=["a.tsv"], phonemes=str(path), g2p=str(g2p))
     assert not learned(config, ["zorp arf zim"], 1).missing(["zorp arf"])

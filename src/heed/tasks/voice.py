@@ -159,7 +159,7 @@ def learned(data: VoiceConfig, texts: list[str], trained: int) -> Vocabulary:
     missing = words.missing(texts)
     if missing and data.g2p is None:
         raise ValueError(
-            f"data.phonemes, {data.phonemes}, lacks {len(missing):,} words of the texts ({', '.join(missing[:3])}): add them, or set "
+            f"data.phonemes, {data.phonemes}, lacks {len(missing):,} of the words in the texts ({', '.join(missing[:3])}): add them, or set "
             "data.g2p to a model that pronounces them (recipes/g2p.toml)"
         )
     if missing:
