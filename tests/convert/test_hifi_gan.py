@@ -11,13 +11,13 @@ from transformers import SpeechT5HifiGan, SpeechT5HifiGanConfig
 
 from heed.audio.files import read as read_sound
 from heed.cli.main import main
-from heed.convert import hifi_gan
 from heed.data.audio.voices import VoiceConfig
 from heed.loading import write_package
 from heed.models.hifi_gan import HiFiGAN, HiFiGANConfig
 from heed.models.package import Package
-from heed.products.vocoder import Spectrogram, Vocoder
+from heed.products.vocoder import Vocoder
 from heed.vocabularies.sound import SoundFeatures
+from heed.vocabularies.spectrogram import Spectrogram
 from tests.service.http.test_audio import voice as made
 
 STATED = {"n_fft": 256, "fmin": 0, "fmax": None, "log": "e"}
@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("normalized", [True, False])
 def test_samples_are_those_of_transformers(tmp_path, normalized):
     theirs = write(tmp_path, normalize_before=normalized).double()
-    ours = hifi_gan.read(tmp_path).model.double()
+    ours = Vocoder.open(tmp_path).model.double()
     frames = torch.randn(2, 7, 20, dtype=torch.float64)
     with torch.inference_mode():
         found = ours(frames)
@@ -80,8 +80,8 @@ def test_the_authors_names_and_weight_normalization_are_read(folder, tmp_path, p
     }
     facts = {**{name: own for name, own in SIZES.items() if name != "model_in_dim"}, **names}
     (tmp_path / "config.json").write_text(json.dumps(facts), encoding="utf-8", newline="\n")
-    found = hifi_gan.read(tmp_path / "generator.safetensors")
-    other = hifi_gan.read(folder)
+    found = Vocoder.open(tmp_path / "generator.safetensors")
+    other = Vocoder.open(folder)
     assert found.spectrogram == other.spectrogram and not found.model.config.normalize
     frames = torch.randn(1, 5, 20)
     with torch.inference_mode():
@@ -98,7 +98,7 @@ def test_a_voice_speaks_by_a_vocoder(folder, tmp_path, capsys):
     assert main([*words, "--vocoder", str(folder)]) == 0
     sound, (plain,) = read_sound(out), voice.speak(["hello."])
     assert sound.rate == 8000 and len(sound.samples) == 128 * len(plain.frames)
-    vocoder = hifi_gan.read(folder)
+    vocoder = Vocoder.open(folder)
     log_mel = torch.from_numpy(plain.frames * np.float32(voice.sound.deviation) + np.float32(voice.sound.mean))
     expected = vocoder.model(log_mel[None].float())[0].numpy()
     np.testing.assert_allclose(sound.samples, expected, atol=1e-3)
@@ -124,21 +124,21 @@ def test_what_does_not_fit_is_refused(folder, tmp_path, changes, said):
     (tmp_path / "config.json").write_text(json.dumps(facts), encoding="utf-8", newline="\n")
     (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
     with pytest.raises(ValueError) as error:
-        hifi_gan.read(tmp_path)
+        Vocoder.open(tmp_path)
     assert said in str(error.value)
 
 
 def test_what_is_not_there_is_named(folder, tmp_path):
     with pytest.raises(ValueError, match="no such file or folder"):
-        hifi_gan.read(tmp_path / "none")
+        Vocoder.open(tmp_path / "none")
     with pytest.raises(ValueError, match=r"has 0 \.safetensors files, and Heed loads no pickles"):
-        hifi_gan.read(tmp_path)
+        Vocoder.open(tmp_path)
     (tmp_path / "generator_v1").write_bytes(b"")
     with pytest.raises(ValueError, match=r"is not a \.safetensors file: Heed loads no pickles"):
-        hifi_gan.read(tmp_path / "generator_v1")
+        Vocoder.open(tmp_path / "generator_v1")
     write(tmp_path, {})
     with pytest.raises(ValueError, match="n_fft, fmin, fmax, log must be stated"):
-        hifi_gan.read(tmp_path)
+        Vocoder.open(tmp_path)
 
 
 def test_a_voice_may_have_the_frequencies_of_a_published_vocoder():

@@ -50,9 +50,9 @@ def equip(voice: Any, args: argparse.Namespace) -> None:
 
         voice.use_g2p(open_model(args.g2p, args.device), args.g2p)
     if getattr(args, "vocoder", None):
-        from heed.convert import hifi_gan
+        from heed.products.vocoder import Vocoder
 
-        voice.use_vocoder(hifi_gan.read(args.vocoder))
+        voice.use_vocoder(Vocoder.open(args.vocoder))
 
 
 def run(args: argparse.Namespace) -> int:

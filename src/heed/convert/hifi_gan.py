@@ -11,7 +11,7 @@ from torch import Tensor
 from heed import config as settings
 from heed.models.folder import check_finite, compare, outline, put, read_json, read_weights, shapes
 from heed.models.hifi_gan import HiFiGAN, HiFiGANConfig
-from heed.products.vocoder import Spectrogram, Vocoder
+from heed.vocabularies.spectrogram import Spectrogram
 
 CONFIG, SAFE = "config.json", ".safetensors"
 OURS = {
@@ -30,8 +30,8 @@ PARTS = {"convs1": "dilated", "convs2": "plain"}
 NORMED = re.compile(r"(.+)\.(?:weight_g|parametrizations\.weight\.original0)")
 
 
-def read(path: str | Path) -> Vocoder:
-    """The vocoder of a folder, or of a .safetensors file with its config.json beside it."""
+def read(path: str | Path) -> tuple[HiFiGAN, Spectrogram]:
+    """The generator of a folder, or of a .safetensors file with its config.json beside it, and the spectrograms that it reads."""
     weights = _weights_file(Path(path))
     facts = read_json(weights.parent / CONFIG, "settings of a vocoder")
     where = f"{weights.parent / CONFIG}: "
@@ -41,7 +41,7 @@ def read(path: str | Path) -> Vocoder:
     check_finite(ours, weights)
     model = HiFiGAN(config)
     put(model, ours, weights)
-    return Vocoder(model.eval().requires_grad_(False), _spectrogram(facts, config, where), str(path))
+    return model.eval().requires_grad_(False), _spectrogram(facts, config, where)
 
 
 def _weights_file(path: Path) -> Path:

@@ -1,7 +1,6 @@
 """Speech2TextForConditionalGeneration of Hugging Face's transformers: a Speech-Transformer with gated convolutions, without CTC."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from heed.convert.architecture import Architecture
@@ -9,7 +8,6 @@ from heed.convert.bart import LAYERS
 from heed.convert.config_table import ConfigTable, Rule
 from heed.convert.pegasus import NORMS
 from heed.convert.weight_table import WeightTable
-from heed.decoding.speech import SpeechDecoding
 from heed.models.speech_transformer import SpeechTransformer, SpeechTransformerConfig
 from heed.vocabularies.sound import FeatureSettings, SoundFeatures
 
@@ -80,7 +78,7 @@ def decoding(settings: Mapping[str, Any]) -> dict[str, Any]:
     beam = settings.get("num_beams", 1)
     if type(beam) is not int:
         raise ValueError(f"num_beams is {beam!r}; it must be an integer")
-    return asdict(SpeechDecoding(beam=beam, ctc_weight=0.0))
+    return {"beam": beam, "ctc_weight": 0.0}
 
 
 ARCHITECTURES = (

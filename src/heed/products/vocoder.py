@@ -1,33 +1,15 @@
 """A neural vocoder in place of Griffin and Lim's algorithm: the sound of a voice's spectrogram."""
 
-from typing import NamedTuple
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from heed.audio.files import Sound
+from heed.convert import hifi_gan
 from heed.models.hifi_gan import HiFiGAN
 from heed.vocabularies.sound import SoundFeatures
-
-
-class Spectrogram(NamedTuple):
-    """How the spectrograms are computed that a vocoder reads: frames in samples, frequencies in Hz, the base of the logarithm."""
-
-    sampling_rate: int
-    mels: int
-    hop: int
-    n_fft: int
-    window: int
-    fmin: float
-    fmax: float
-    log: str
-
-    @classmethod
-    def of(cls, sound: SoundFeatures) -> "Spectrogram":
-        """What a voice writes."""
-        s = sound.settings
-        width, hop = s.samples["width"], s.samples["hop"]
-        return cls(s.rate, s.mels, hop, width, width, 0.0, s.top or s.rate / 2, "e")
+from heed.vocabularies.spectrogram import Spectrogram
 
 
 class Vocoder:
@@ -35,6 +17,11 @@ class Vocoder:
 
     def __init__(self, model: HiFiGAN, spectrogram: Spectrogram, name: str = "the vocoder"):
         self.model, self.spectrogram, self.name = model, spectrogram, name
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Vocoder":
+        """The vocoder of a folder, or of a .safetensors file with its config.json beside it."""
+        return cls(*hifi_gan.read(path), str(path))
 
     def check(self, sound: SoundFeatures) -> None:
         """Refuse a voice that writes other spectrograms than the vocoder was trained on."""
