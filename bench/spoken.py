@@ -121,7 +121,7 @@ def cascade(out: Path, share: float, wanted: list[str]) -> list[Job]:
     heed = " ".join(HEED)
     hear = f'{heed} transcribe "{out}/speech-ko" {wavs} --format text --out "{said}"'
     command = (
-        f'{hear} && {heed} translate "{out}/text" < "{said}" > "{english}" && '
+        f'{hear} && cut -f2 "{said}" | {heed} translate "{out}/text" > "{english}" && '
         f'{heed} evaluate "{out}/text" --source "{out}/phrasebook/test.ko" --reference "{out}/phrasebook/test.en" --json "{out}/text.json" && '
         f'python3 -c "import sacrebleu, sys; print(sacrebleu.corpus_bleu(open(sys.argv[1]).read().splitlines(), [open(sys.argv[2]).read().splitlines()]))" "{english}" "{out}/phrasebook/test.en"'
     )
