@@ -58,7 +58,7 @@ def tables(result: Errata) -> list[Table]:
     return [
         Table(
             tr("The numbers in the notes, and Heed's"),
-            ["", tr("notes"), "Heed", tr("difference"), ""],
+            ["", tr("notes"), "Heed", tr("diff."), ""],
             rows,
         ),
         Table(tr("Why they differ"), ["", tr("reason")], reasons),
