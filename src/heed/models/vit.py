@@ -78,7 +78,7 @@ class ImageTrace(NamedTuple):
 class ViT(nn.Module):
     """Patches by one convolution, learned positions, pre-norm layers, and a linear layer on the class token or the mean."""
 
-    capabilities: ClassVar[tuple[str, ...]] = ()
+    capabilities: ClassVar[tuple[str, ...]] = ("fused",)
     HEAD: ClassVar[tuple[str, ...]] = ("head.",)
 
     def __init__(self, config: ViTConfig):
