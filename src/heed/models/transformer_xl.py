@@ -127,7 +127,9 @@ class TransformerXL(nn.Module):
         state = self.start(len(tokens)) if state is None else state
         x = self.tokens(tokens) * math.sqrt(self.config.dim)
         if self.training and self.config.word_dropout:
-            x = x * word_dropout(tokens, self.config.vocab_size, self.config.word_dropout)
+            # The first word stays: with nothing else to attend to, a vector of zeros has no usable gradient in a layer norm.
+            dropped = x[:, 1:] * word_dropout(tokens[:, 1:], self.config.vocab_size, self.config.word_dropout)
+            x = torch.cat([x[:, :1], dropped], dim=1)
         x = self.dropout(x)
         keys, mask = state.layers[0][0].shape[1] + tokens.shape[1], None
         if self.config.same_length:
