@@ -28,18 +28,14 @@ IMAGES = {
 VIT = {
     **IMAGES,
     **SHAPE,
-    "task.name": "image-classification",
     "task.flip": "true",
-    "model.name": "vit",
     "model.layers": 1,
     "model.patch": 4,
 }
 DRAWING = {
     **IMAGES,
     **SHAPE,
-    "task.name": "image-generation",
     "task.by_class": "true",
-    "model.name": "image-transformer",
     "model.layers": 1,
 }
 TEST = "--source data/test.ko --reference data/test.en"
@@ -228,7 +224,7 @@ def _image_classifier() -> Scene:
         Probe("embed", ("embed run data/seen --out vectors.npy",), ("vectors.npy",), MODEL),
         Probe("evaluate", ("evaluate run --images data/seen",), (), (*MODEL, *CACHE)),
     )  # fmt: skip
-    return Scene("image classifier", (_train(VIT, ""),), probes, (_train(VIT, "", 2),))
+    return Scene("image classifier", (_train(VIT, "data/vit.toml"),), probes, (_train(VIT, "data/vit.toml", 2),))
 
 
 def _image_generator() -> Scene:
@@ -237,7 +233,9 @@ def _image_generator() -> Scene:
         Probe("generate", ("generate run --class dots --count 2 --seed 3 --out drawn.png",), ("drawn.png",), MODEL),
         Probe("evaluate", ("evaluate run --images data/seen",), (), MODEL),
     )  # fmt: skip
-    return Scene("image generator", (_train(DRAWING, ""),), probes, (_train(DRAWING, "", 2),))
+    return Scene(
+        "image generator", (_train(DRAWING, "data/drawing.toml"),), probes, (_train(DRAWING, "data/drawing.toml", 2),)
+    )
 
 
 def scenes() -> list[Scene]:
@@ -254,14 +252,20 @@ def trainings() -> dict[str, tuple[str, Sequence[str]]]:
     del steps["subwords.size"]
     return {
         "training": (_train(steps), RESULT),
-        "image training": (_train(VIT, ""), RESULT),
-        "drawing training": (_train(DRAWING, ""), RESULT),
+        "image training": (_train(VIT, "data/vit.toml"), RESULT),
+        "drawing training": (_train(DRAWING, "data/drawing.toml"), RESULT),
     }
 
 
 def write_data(folder: Path) -> None:
     """The texts and images that all scenes learn from."""
     folder.mkdir(parents=True)
+    for name, task, model in (
+        ("vit", "image-classification", "vit"),
+        ("drawing", "image-generation", "image-transformer"),
+    ):
+        recipe = f'[task]\nname = "{task}"\n\n[model]\nname = "{model}"\n'
+        (folder / f"{name}.toml").write_text(recipe, "utf-8", newline="\n")
     _write_images(folder / "images", 12)
     _write_images(folder / "seen", 3)
     for split, count in (("train", 100), ("valid", 6), ("test", 5)):

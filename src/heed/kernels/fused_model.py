@@ -38,6 +38,7 @@ def use_fused_layers(model: nn.Module) -> None:
     fused_stack.use_fused_layers(model)
     if _reads_images(model):
         model.image_states = partial(_image_states, model)
+        model._class_token = partial(_class_token, model)
         return None
     positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
     if positions <= {Sinusoidal, SinusoidalHalves} and model.norm is None and model.source_norm is None:
@@ -59,8 +60,12 @@ def _reads_images(model: nn.Module) -> bool:
 def _image_states(model: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b t dim"]:
     """As in the model: all images have the same number of patches."""
     x = model.embed(images)
-    rows, length, _ = x.shape
-    return model.stack(x.flatten(0, 1)[None], mask=WindowMask(rows, length)).unflatten(1, (rows, length))[0]
+    windows = WindowMask(*x.shape[:2])
+    return model.stack(x.flatten(0, 1)[None], mask=windows).unflatten(1, windows)[0]
+
+
+def _class_token(model: nn.Module, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b dim"]:
+    return model.stack(x.flatten(0, 1)[None], mask=WindowMask(*x.shape[:2]), first_only=True)[0]
 
 
 def half_precision_copy(model: nn.Module, dtype: torch.dtype = torch.bfloat16) -> nn.Module:

@@ -99,8 +99,12 @@ class FusedStack(nn.Module):
         causal: bool = False,
         memory_mask: PackedMask | None = None,
         cache: None = None,
+        first_only: bool = False,
     ) -> Float[Tensor, "1 t dim"]:
-        """`total` is the residual, `normed` the input of the next sublayer; with post-norm they are the same."""
+        """`total` is the residual, `normed` the input of the next sublayer; with post-norm they are the same.
+
+        `first_only`: of each window, the state of its first position alone, for which the last layer computes no other.
+        """
         from heed.kernels import residual_norm
 
         parts = [part for layer in self.layers for part in layer.sublayers()]
@@ -112,7 +116,9 @@ class FusedStack(nn.Module):
             normed, norms = residual_norm.layer_norm(total, norms[0]), [*norms[1:], self.norm]
         for part, norm in zip(parts, norms, strict=True):
             body, last = part.body, _last_linear(part.body)
-            if type(body) is MLP:
+            if first_only and part is self.layers[-1].attention:
+                y, total, mask = _first_attention(body, normed, total, mask)
+            elif type(body) is MLP:
                 y, normed = _feed_forward(body, normed)
             elif part in crosses:
                 y, normed, memory = _attention(body, normed, memory, memory_mask, False)
@@ -123,6 +129,16 @@ class FusedStack(nn.Module):
                 path=_path_dropout(part, mask),
             )  # fmt: skip
         return (normed if self.pre or self.norm is None else residual_norm.layer_norm(normed, self.norm))[None]
+
+
+def _first_attention(
+    body: Attention, x: Float[Tensor, "t dim"], total: Float[Tensor, "t dim"], windows: WindowMask
+) -> tuple[Float[Tensor, "n dim"], Float[Tensor, "n dim"], WindowMask]:
+    """The attention of the first position of each window to all of it; its residual, and the mask of what is left."""
+    left, keys = WindowMask(windows.rows, 1), windows.packed(x.device).keys
+    first, total = (part.unflatten(0, windows)[:, 0] for part in (x, total))
+    y, _, _ = _attention(body, first.contiguous(), x, PackedMask(left.packed(x.device).keys, keys), False)
+    return y, total, left
 
 
 def _last_linear(body: MLP | Attention) -> nn.Linear:

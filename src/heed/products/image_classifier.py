@@ -129,4 +129,4 @@ class ImageEmbedder(ImageModel):
     def vectors(self, pixels: np.ndarray) -> Float[np.ndarray, "n dim"]:
         """The same for images as bytes, in one batch."""
         model = self.fused.current()
-        return model.pool(model.image_states(self.inputs(pixels))).float().cpu().numpy()
+        return model.image_vectors(self.inputs(pixels)).float().cpu().numpy()
