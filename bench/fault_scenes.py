@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
+
 from heed.data.synthetic import phrasebook
 
 LABELS = {True: "question", False: "statement"}
@@ -15,6 +18,26 @@ PAIRS = {"decoding.max_length": 8, "filters.max_length": 40, "subwords.size": 60
 SHAPE = {"model.dim": 16, "model.heads": 2, "model.hidden": 32, "model.dropout": 0.1}
 TRANSFORMER = {**SMALL, **PAIRS, **SHAPE, "model.encoder_layers": 1, "model.decoder_layers": 1}
 FILES = "--source data/train.ko --target data/train.en --valid-source data/valid.ko --valid-target data/valid.en"
+IMAGES = {
+    **SMALL,
+    "data.images": "data/images",
+    "data.valid_images": "data/seen",
+    "training.ema": 0.9,
+    "training.final": "ema",
+}
+VIT = {
+    **IMAGES,
+    **SHAPE,
+    "task.flip": "true",
+    "model.layers": 1,
+    "model.patch": 4,
+}
+DRAWING = {
+    **IMAGES,
+    **SHAPE,
+    "task.by_class": "true",
+    "model.layers": 1,
+}
 TEST = "--source data/test.ko --reference data/test.en"
 
 
@@ -194,10 +217,32 @@ def _backtranslation() -> Scene:
     )
 
 
+def _image_classifier() -> Scene:
+    probes = (
+        _resumed(6),
+        Probe("classify", ("classify run data/seen",), (), MODEL),
+        Probe("embed", ("embed run data/seen --out vectors.npy",), ("vectors.npy",), MODEL),
+        Probe("evaluate", ("evaluate run --images data/seen",), (), (*MODEL, *CACHE)),
+    )  # fmt: skip
+    return Scene("image classifier", (_train(VIT, "data/vit.toml"),), probes, (_train(VIT, "data/vit.toml", 2),))
+
+
+def _image_generator() -> Scene:
+    probes = (
+        _resumed(6),
+        Probe("generate", ("generate run --class dots --count 2 --seed 3 --out drawn.png",), ("drawn.png",), MODEL),
+        Probe("evaluate", ("evaluate run --images data/seen",), (), MODEL),
+    )  # fmt: skip
+    return Scene(
+        "image generator", (_train(DRAWING, "data/drawing.toml"),), probes, (_train(DRAWING, "data/drawing.toml", 2),)
+    )
+
+
 def scenes() -> list[Scene]:
     return [
         _translation(), _phrasebook(), _moving_average(), _cooldown(), _fine_tuned(), _language(), _recurrent(), _classifier(),
         _distill("teacher at work", "target.txt"), _distill("student", "", soft=True), _backtranslation(),
+        _image_classifier(), _image_generator(),
     ]  # fmt: skip
 
 
@@ -205,12 +250,24 @@ def trainings() -> dict[str, tuple[str, Sequence[str]]]:
     """What is stopped at every write, with the files to compare at the end."""
     steps = {**TRANSFORMER, **AVERAGED, "training.cooldown": 0.5, "subwords.kind": "words"}
     del steps["subwords.size"]
-    return {"training": (_train(steps), RESULT)}
+    return {
+        "training": (_train(steps), RESULT),
+        "image training": (_train(VIT, "data/vit.toml"), RESULT),
+        "drawing training": (_train(DRAWING, "data/drawing.toml"), RESULT),
+    }
 
 
 def write_data(folder: Path) -> None:
-    """The texts that all scenes learn from."""
+    """The texts and images that all scenes learn from."""
     folder.mkdir(parents=True)
+    for name, task, model in (
+        ("vit", "image-classification", "vit"),
+        ("drawing", "image-generation", "image-transformer"),
+    ):
+        recipe = f'[task]\nname = "{task}"\n\n[model]\nname = "{model}"\n'
+        (folder / f"{name}.toml").write_text(recipe, "utf-8", newline="\n")
+    _write_images(folder / "images", 12)
+    _write_images(folder / "seen", 3)
     for split, count in (("train", 100), ("valid", 6), ("test", 5)):
         pairs = list(phrasebook.pairs(split, count))
         for ending, lines in {
@@ -221,3 +278,15 @@ def write_data(folder: Path) -> None:
             (folder / f"{split}.{ending}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     lines = [pair.source for pair in phrasebook.pairs("test", 45)]
     (folder / "mono.ko").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def _write_images(folder: Path, count: int) -> None:
+    """Small images of two classes: dots, and lines."""
+    random = np.random.default_rng(count)
+    for name in ("dots", "lines"):
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = random.integers(0, 100, (8, 8, 3), dtype=np.uint8)
+            row, column = random.integers(0, 8, 2)
+            pixels[row, column if name == "dots" else slice(None)] = 255
+            Image.fromarray(pixels).save(folder / name / f"{number}.png")

@@ -31,13 +31,17 @@ def close(found, wanted, off=1e-5, **words): torch.testing.assert_close(found.do
 """
 
 NORMS = """
-def case(rows, width, dropout, ends, mean=0.0, off=1e-5):
+def case(rows, width, dropout, ends, mean=0.0, off=1e-5, path=(0.0, 1)):
     x, y, y_bias, norm = draw(rows, width) + mean, draw(rows, width), draw(width), part(width)
     own = [leaf.requires_grad_() for leaf in (x, y, y_bias, norm.weight, norm.bias)]
-    if dropout: seeded()
-    found = residual_norm.add_norm(x, y, y_bias, norm, dropout)
+    for rate in (dropout, path[0]):
+        if rate: seeded()
+    found = residual_norm.add_norm(x, y, y_bias, norm, dropout, path=path, share=True)
     exact = [leaf.detach().double().requires_grad_() for leaf in own]
     grown = keeps(x.shape, int(dropout * 2**24)) / (1 - dropout) if dropout else 1.0
+    if path[0]:
+        sequences = torch.tensor(list(kept(-(-rows // path[1]), int(path[0] * 2**24))))
+        grown = grown * (sequences / (1 - path[0])).repeat_interleave(path[1])[:rows, None]
     total = exact[0] + (exact[1] + exact[2]) * grown
     if mean: total = total + (found[0].detach().double() - total.detach())  # what it is as it was rounded
     wanted = total, F.layer_norm(total, (width,), *exact[3:], norm.eps)
@@ -51,6 +55,8 @@ def case(rows, width, dropout, ends, mean=0.0, off=1e-5):
         close(one, two, off * 4, msg=lambda words: f"{names}, to {name}: {words}")
 
 case(7, 24, 0.3, (0, 1))  # a program a row
+case(40, 24, 0.0, (0, 1), path=(0.5, 5))  # whole sequences are left out
+case(12, 24, 0.3, (0, 1), path=(0.5, 3))
 residual_norm.program_count = lambda rows, rows_each, limit: 3  # now some have three rows, or two, or one, or none
 for rows, width, dropout, ends in (
     (7, 24, 0.0, (0, 1)), (8, 24, 0.3, (1,)), (7, 64, 0.3, (0, 1)), (5, 64, 0.0, (1,)), (4, 5, 0.3, (0,)), (2, 5, 0.0, (0, 1)),

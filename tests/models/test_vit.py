@@ -39,6 +39,17 @@ def test_an_image_is_classified_whatever_shares_its_batch(pooling):
     assert own.config.max_length == 9 + (pooling == "cls") == own.image_states(images()).shape[1]
 
 
+@pytest.mark.parametrize("changes", [{}, {"layers": 1}, {"layer_scale": 0.5}, {"pooling": "mean"}])
+def test_the_vector_of_an_image_and_its_gradients_are_those_of_all_states(changes):
+    """Of the last layer, only the class token is computed."""
+    own = model(**changes)
+    first, second = own.image_vectors(images()), own.pool(own.image_states(images()))
+    assert torch.allclose(first, second, atol=1e-12)
+    weights = [weight for name, weight in own.named_parameters() if not name.startswith("head")]
+    found, expected = (torch.autograd.grad(each.square().sum(), weights) for each in (first, second))
+    assert all(torch.allclose(one, two, atol=1e-10) for one, two in zip(found, expected, strict=True))
+
+
 def test_positions_are_needed_to_tell_where_a_patch_is():
     own = model(pooling="mean")
     moved = images().roll(4, dims=3)  # the same patches in another order

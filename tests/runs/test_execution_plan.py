@@ -11,9 +11,12 @@ from heed.data.packing import pack
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.models.transformer_xl import TransformerXL, TransformerXLConfig
+from heed.models.vit import ViT, ViTConfig
+from heed.nn.pixels import Normalize
 from heed.products.classifier import Classifier
 from heed.runs.execution_plan import plan_execution
 from heed.tasks.classification import Classification, ClassificationSettings
+from heed.tasks.image_classification import ImageClassification, ImageClassificationSettings, ImageLoss
 from heed.tasks.language import LanguageModelling, LanguageSettings
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.tasks.text_losses import LabelLoss, TextLoss
@@ -176,3 +179,24 @@ def test_a_transformer_without_fused_kernels_is_captured_where_all_windows_are_e
     found = plan_for(workers, made, task.objective(None, []), task)
     assert (found.accelerated, found.captured, found.notes(workers.device)) == (False, captured, [])
     assert not plan_for(workers, made, task.objective(None, []), task, compile=True).captured
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "way"),
+    [
+        ({}, {}, (True, False)),
+        ({"path_dropout": 0.1}, {}, (True, False)),
+        ({"layer_scale": 0.1}, {}, (False, True)),
+        ({}, {"precision": "float32"}, (False, True)),
+        ({"attention_dropout": 0.1}, {}, (True, False)),
+        ({}, {"compile": True}, (False, False)),
+    ],
+)
+def test_a_vit_has_fused_kernels_or_is_captured(changes, settings, way):
+    sizes = {"labels": 3, "size": 48, "patch": 4, "dim": 32, "heads": 2, "hidden": 32, "layers": 1}
+    made, task = ViT(ViTConfig(**sizes, **changes)), ImageClassification(ImageClassificationSettings())
+    augment, mixing = task.settings.augmentation(), task.settings.mixing()
+    objective = ImageLoss(augment, mixing, Normalize([0.5] * 3, [0.5] * 3), 0.1)
+    found = plan_for(CUDA, made, objective, task, **settings)
+    assert (found.accelerated, found.captured, found.notes(CUDA.device)) == (*way, [])
+    assert not plan_for(CPU, made, objective, task).accelerated

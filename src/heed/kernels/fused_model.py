@@ -1,16 +1,16 @@
-"""A model for training on a GPU: the same with fused layers; of an encoder-decoder here, of a language model in fused_decoder."""
+"""A model with fused layers, for a GPU: an encoder-decoder or a ViT; of a language model in fused_decoder."""
 
 import copy
 from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.kernels import fused_decoder, fused_stack
 from heed.nn.capabilities import declares
-from heed.nn.packing import SequenceOffsets
+from heed.nn.packing import SequenceOffsets, WindowMask
 from heed.nn.positions import Sinusoidal, SinusoidalHalves
 
 
@@ -26,6 +26,8 @@ def supports(model: nn.Module) -> bool:
         return False
     if _continues_text(model):
         return fused_decoder.supports(model)
+    if _reads_images(model):
+        return True
     return all(norm is None or type(norm) is nn.LayerNorm for norm in (model.norm, model.source_norm))
 
 
@@ -34,6 +36,10 @@ def use_fused_layers(model: nn.Module) -> None:
     if _continues_text(model):
         return fused_decoder.use_fused_layers(model)
     fused_stack.use_fused_layers(model)
+    if _reads_images(model):
+        model.image_states = partial(_image_states, model)
+        model._class_token = partial(_class_token, model)
+        return None
     positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
     if positions <= {Sinusoidal, SinusoidalHalves} and model.norm is None and model.source_norm is None:
         model._position_vectors, model._embed = _positions, partial(_embed_fused, model)
@@ -45,6 +51,21 @@ def use_fused_layers(model: nn.Module) -> None:
 def _continues_text(model: nn.Module) -> bool:
     """Whether it is decoder-only."""
     return hasattr(model, "packed_hidden_states")
+
+
+def _reads_images(model: nn.Module) -> bool:
+    return hasattr(model, "image_states")
+
+
+def _image_states(model: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b t dim"]:
+    """As in the model: all images have the same number of patches."""
+    x = model.embed(images)
+    windows = WindowMask(*x.shape[:2])
+    return model.stack(x.flatten(0, 1)[None], mask=windows).unflatten(1, windows)[0]
+
+
+def _class_token(model: nn.Module, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b dim"]:
+    return model.stack(x.flatten(0, 1)[None], mask=WindowMask(*x.shape[:2]), first_only=True)[0]
 
 
 def half_precision_copy(model: nn.Module, dtype: torch.dtype = torch.bfloat16) -> nn.Module:

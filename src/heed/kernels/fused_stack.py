@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from heed.nn.attention import Attention, attend
 from heed.nn.packing import SHORT, PackedMask, WindowMask, attend_packed, attend_windows
-from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, Stack, gelu_tanh
+from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, ScaledPreNorm, Stack, gelu_tanh
 
 HEAD_DIMS = (16, 32, 64, 128)  # that the kernels are written for
+ORDERS = (PostNorm, PreNorm, ScaledPreNorm)  # that can be fused
 
 
 def activation_codes() -> dict:
@@ -21,19 +22,25 @@ def activation_codes() -> dict:
 
 
 def supports_packing(model: nn.Module) -> bool:
-    """Whether only plain attention mixes positions. Exact types: a subclass may compute something else."""
+    """Whether only plain attention mixes positions."""
+    return _has_plain_layers(model, (PostNorm, PreNorm))
+
+
+def _has_plain_layers(model: nn.Module, orders: tuple[type, ...]) -> bool:
+    """Exact types: a subclass may compute something else."""
     stacks = [part for part in model.modules() if isinstance(part, Stack)]
     layers = [layer for stack in stacks for layer in stack.layers]
     if not stacks or any(type(part) is not Stack for part in stacks) or any(type(part) is not Layer for part in layers):
         return False
     sublayers = [part for layer in layers for part in layer.sublayers()]
-    return all(type(part) in (PostNorm, PreNorm) and _is_plain(part.body) for part in sublayers)
+    return all(type(part) in orders and _is_plain(part.body) for part in sublayers)
 
 
 def supports(model: nn.Module) -> bool:
-    """Whether a model supports packing and all its layers can be fused."""
+    """Whether all layers of a model are plain and can be fused."""
     stacks = [part for part in model.modules() if type(part) is Stack]
-    return supports_packing(model) and all(_can_fuse(layer, stack.norm) for stack in stacks for layer in stack.layers)
+    fusible = all(_can_fuse(layer, stack.norm) for stack in stacks for layer in stack.layers)
+    return fusible and _has_plain_layers(model, ORDERS)
 
 
 def _is_plain(body: nn.Module) -> bool:
@@ -43,15 +50,21 @@ def _is_plain(body: nn.Module) -> bool:
 def _can_fuse(layer: Layer, final_norm: nn.Module | None) -> bool:
     """Norms all before or all after the sublayers; head sizes and activation that have kernels."""
     orders = {type(part) for part in layer.sublayers()}
-    if orders not in ({PostNorm}, {PreNorm}) or (orders == {PreNorm} and final_norm is None):
+    if len(orders) > 1 or not orders <= {*ORDERS} or (orders != {PostNorm} and final_norm is None):
         return False  # with pre-norm, the kernel of the last residual sum needs the final norm
+    if any(getattr(part, "scale", None) is not None for part in layer.sublayers()):
+        return False
     norms = [*(part.norm for part in layer.sublayers()), *([] if final_norm is None else [final_norm])]
     attentions = [part.body for part in layer.sublayers() if part is not layer.mlp]
     return (
         all(type(norm) is nn.LayerNorm and norm.bias is not None for norm in norms)
-        and all(body.width in HEAD_DIMS and body.heads_fill_dim for body in attentions)
+        and all(body.width in HEAD_DIMS and body.heads_fill_dim and _has_biases(body) for body in attentions)
         and layer.mlp.body.activation in activation_codes()
     )
+
+
+def _has_biases(body: Attention) -> bool:
+    return all(part.bias is not None for part in (body.q, body.k, body.v, body.out))
 
 
 def use_fused_layers(model: nn.Module) -> None:
@@ -64,7 +77,7 @@ def use_fused_layers(model: nn.Module) -> None:
 
 def float32_weights(model: nn.Module) -> set[int]:
     """The ids of weights that kernels read in float32: those of norms, and the biases that are added before them."""
-    last = [_last_linear(part.body) for part in model.modules() if type(part) in (PostNorm, PreNorm)]
+    last = [_last_linear(part.body) for part in model.modules() if type(part) in ORDERS]
     norms = [weight for part in model.modules() if isinstance(part, nn.LayerNorm) for weight in part.parameters()]
     return {id(weight) for weight in [*norms, *(part.bias for part in last)]}
 
@@ -75,7 +88,7 @@ class FusedStack(nn.Module):
     def __init__(self, plain: Stack):
         super().__init__()
         self.layers, self.norm = plain.layers, plain.norm
-        self.pre = type(plain.layers[0].mlp) is PreNorm
+        self.pre = type(plain.layers[0].mlp) is not PostNorm
 
     def forward(
         self,
@@ -86,8 +99,12 @@ class FusedStack(nn.Module):
         causal: bool = False,
         memory_mask: PackedMask | None = None,
         cache: None = None,
+        first_only: bool = False,
     ) -> Float[Tensor, "1 t dim"]:
-        """`total` is the residual, `normed` the input of the next sublayer; with post-norm they are the same."""
+        """`total` is the residual, `normed` the input of the next sublayer; with post-norm they are the same.
+
+        `first_only`: of each window, the state of its first position alone, for which the last layer computes no other.
+        """
         from heed.kernels import residual_norm
 
         parts = [part for layer in self.layers for part in layer.sublayers()]
@@ -99,16 +116,29 @@ class FusedStack(nn.Module):
             normed, norms = residual_norm.layer_norm(total, norms[0]), [*norms[1:], self.norm]
         for part, norm in zip(parts, norms, strict=True):
             body, last = part.body, _last_linear(part.body)
-            if type(body) is MLP:
+            if first_only and part is self.layers[-1].attention:
+                y, total, mask = _first_attention(body, normed, total, mask)
+            elif type(body) is MLP:
                 y, normed = _feed_forward(body, normed)
             elif part in crosses:
                 y, normed, memory = _attention(body, normed, memory, memory_mask, False)
             else:
                 y, normed, _ = _attention(body, normed, None, mask, causal)
             total, normed = residual_norm.add_norm(
-                total if self.pre else normed, y, last.bias, norm, _dropout_rate(part.dropout), share=self.pre
-            )
+                total if self.pre else normed, y, last.bias, norm, _dropout_rate(part.dropout), share=self.pre,
+                path=_path_dropout(part, mask),
+            )  # fmt: skip
         return (normed if self.pre or self.norm is None else residual_norm.layer_norm(normed, self.norm))[None]
+
+
+def _first_attention(
+    body: Attention, x: Float[Tensor, "t dim"], total: Float[Tensor, "t dim"], windows: WindowMask
+) -> tuple[Float[Tensor, "n dim"], Float[Tensor, "n dim"], WindowMask]:
+    """The attention of the first position of each window to all of it; its residual, and the mask of what is left."""
+    left, keys = WindowMask(windows.rows, 1), windows.packed(x.device).keys
+    first, total = (part.unflatten(0, windows)[:, 0] for part in (x, total))
+    y, _, _ = _attention(body, first.contiguous(), x, PackedMask(left.packed(x.device).keys, keys), False)
+    return y, total, left
 
 
 def _last_linear(body: MLP | Attention) -> nn.Linear:
@@ -117,6 +147,12 @@ def _last_linear(body: MLP | Attention) -> nn.Linear:
 
 def _dropout_rate(dropout: nn.Dropout) -> float:
     return dropout.p if dropout.training else 0.0
+
+
+def _path_dropout(part: nn.Module, mask: PackedMask | WindowMask) -> tuple[float, int]:
+    """How often a sublayer is left out of a sequence, and how many rows each has."""
+    rate = getattr(part, "path_dropout", 0.0) if part.training else 0.0
+    return (rate, mask.length) if rate else (0.0, 1)
 
 
 def _attention(

@@ -77,8 +77,9 @@ def _normalize(x, column_mask, WIDTH: tl.constexpr, eps):
 
 @triton.jit
 def _norm_forward(
-    x_ptr, y_ptr, y_bias_ptr, weight_ptr, bias_ptr, sum_ptr, out_ptr, seed_ptr, threshold, keep_scale, rows, eps,
-    ADD: tl.constexpr, DROP: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    x_ptr, y_ptr, y_bias_ptr, weight_ptr, bias_ptr, sum_ptr, out_ptr, seed_ptr, threshold, keep_scale,
+    path_ptr, path_threshold, path_scale, length, rows, eps, ADD: tl.constexpr, DROP: tl.constexpr, PATH: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     row, column = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None], tl.arange(0, BLOCK)
     column_mask = column < WIDTH
@@ -91,6 +92,10 @@ def _norm_forward(
         y += tl.load(y_bias_ptr + column, mask=column_mask, other=0.0).to(tl.float32)
         if DROP:
             y = tl.where(keep_mask(seed_ptr, offsets, threshold), y * keep_scale, 0.0)
+        if PATH:
+            y = tl.where(
+                keep_mask(path_ptr, row // length + tl.zeros_like(offsets), path_threshold), y * path_scale, 0.0
+            )
         x = (x + y).to(sum_ptr.dtype.element_ty)
         tl.store(sum_ptr + offsets, x, mask=mask)
         x = x.to(tl.float32)
@@ -112,9 +117,9 @@ def _load_rows(sum_ptr, d_ptr, sum_grad_ptr, row, rows, column, SUM_GRAD: tl.con
 
 @triton.jit
 def _norm_backward(
-    d_ptr, sum_grad_ptr, sum_ptr, weight_ptr, dx_ptr, dy_ptr, partials_ptr, seed_ptr, threshold, keep_scale, rows, eps,
-    ADD: tl.constexpr, SUM_GRAD: tl.constexpr, DROP: tl.constexpr, SEPARATE: tl.constexpr,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+    d_ptr, sum_grad_ptr, sum_ptr, weight_ptr, dx_ptr, dy_ptr, partials_ptr, seed_ptr, threshold, keep_scale,
+    path_ptr, path_threshold, path_scale, length, rows, eps, ADD: tl.constexpr, SUM_GRAD: tl.constexpr,
+    DROP: tl.constexpr, PATH: tl.constexpr, SEPARATE: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """SEPARATE: dy is not dx."""
     program, programs, column = tl.program_id(0), tl.num_programs(0), tl.arange(0, BLOCK)
@@ -124,6 +129,8 @@ def _norm_backward(
     y_bias_grad = tl.zeros((BLOCK,), tl.float32)
     if DROP:
         seed0, seed1 = load_seed(seed_ptr)
+    if PATH:
+        path0, path1 = load_seed(path_ptr)
     x_next, d_next, more_next = _load_rows(sum_ptr, d_ptr, sum_grad_ptr, program, rows, column, SUM_GRAD, WIDTH)
     for row in range(program, rows, programs):
         x, d, sum_grad = x_next.to(tl.float32), d_next.to(tl.float32), more_next
@@ -141,6 +148,9 @@ def _norm_backward(
         if ADD:
             if DROP:
                 d = tl.where(keep_mask_of_seed(seed0, seed1, offsets, threshold), d * keep_scale, 0.0)
+            if PATH:
+                sequence = row // length + tl.zeros_like(column)
+                d = tl.where(keep_mask_of_seed(path0, path1, sequence, path_threshold), d * path_scale, 0.0)
             if SEPARATE:
                 tl.store(dy_ptr + offsets, d.to(dy_ptr.dtype.element_ty), mask=column_mask)
             y_bias_grad += d
@@ -171,35 +181,38 @@ def program_count(rows: int, rows_each: int, limit: int) -> int:
 
 class _AddNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x, y, y_bias, weight, bias, eps: float, dropout: float, share: bool):
-        seed, threshold, keep_scale = draw_seed(dropout, x.device)
+    def forward(ctx: Any, x, y, y_bias, weight, bias, eps: float, dropout: float, share: bool, path: tuple[float, int]):
+        seed, *drop = draw_seed(dropout, x.device)
+        path_seed, *path_drop = draw_seed(path[0], x.device)
         total, out, tile = torch.empty_like(x), torch.empty_like(x), _forward_tile(x.shape[1])
         _norm_forward[(triton.cdiv(len(x), tile["ROWS"]),)](
-            x, y, y_bias, weight, bias, total, out, seed if seed is not None else x, threshold, keep_scale, len(x), eps,
-            ADD=True, DROP=seed is not None, **tile,
+            x, y, y_bias, weight, bias, total, out, x if seed is None else seed, *drop,
+            x if path_seed is None else path_seed, *path_drop, path[1], len(x), eps,
+            ADD=True, DROP=seed is not None, PATH=path_seed is not None, **tile,
         )  # fmt: skip
-        ctx.save_for_backward(total, weight, seed)
-        ctx.constants = (threshold, keep_scale, eps, share)
+        ctx.save_for_backward(total, weight, seed, path_seed)
+        ctx.constants = (drop, (*path_drop, path[1]), eps, share)
         ctx.buffers = [claim_buffer(part) for part in (weight, bias, y_bias)]
         ctx.set_materialize_grads(False)
         return total, out
 
     @staticmethod
     def backward(ctx: Any, sum_grad, d):
-        total, weight, seed = ctx.saved_tensors
-        threshold, keep_scale, eps, share = ctx.constants
+        total, weight, seed, path_seed = ctx.saved_tensors
+        drop, path, eps, share = ctx.constants
         d = torch.zeros_like(total) if d is None else d.contiguous()
         dx, (tile, limit) = torch.empty_like(total), _backward_tile(total.shape[1])
-        dy = dx if share and seed is None else torch.empty_like(total)
+        dy = dx if share and seed is None and path_seed is None else torch.empty_like(total)
         programs = program_count(len(total), 1, limit)
         partials = total.new_empty(3, programs, total.shape[1], dtype=torch.float32)
         _norm_backward[(programs,)](
             d, d if sum_grad is None else sum_grad.contiguous(), total, weight, dx, dy, partials,
-            d if seed is None else seed, threshold, keep_scale, len(total), eps, ADD=True,
-            SUM_GRAD=sum_grad is not None, DROP=seed is not None, SEPARATE=dy is not dx, **tile,
+            d if seed is None else seed, *drop, d if path_seed is None else path_seed, *path, len(total), eps, ADD=True,
+            SUM_GRAD=sum_grad is not None, DROP=seed is not None, PATH=path_seed is not None, SEPARATE=dy is not dx,
+            **tile,
         )  # fmt: skip
         weight_grad, bias_grad, y_bias_grad = column_sums(partials, ctx.buffers)
-        return dx, dy, y_bias_grad, weight_grad, bias_grad, None, None, None
+        return dx, dy, y_bias_grad, weight_grad, bias_grad, None, None, None, None
 
 
 class _Norm(torch.autograd.Function):
@@ -207,8 +220,8 @@ class _Norm(torch.autograd.Function):
     def forward(ctx: Any, x, weight, bias, eps: float):
         out, tile = torch.empty_like(x), _forward_tile(x.shape[1])
         _norm_forward[(triton.cdiv(len(x), tile["ROWS"]),)](
-            x, x, x, weight, bias, x, out, x, 0, 1.0, len(x), eps, ADD=False, DROP=False, **tile
-        )
+            x, x, x, weight, bias, x, out, x, 0, 1.0, x, 0, 1.0, 1, len(x), eps, ADD=False, DROP=False, PATH=False, **tile
+        )  # fmt: skip
         ctx.save_for_backward(x, weight)
         ctx.eps, ctx.buffers = eps, [claim_buffer(part) for part in (weight, bias)]
         return out
@@ -220,24 +233,9 @@ class _Norm(torch.autograd.Function):
         programs = program_count(len(x), 1, limit)
         partials = x.new_empty(2, programs, x.shape[1], dtype=torch.float32)
         _norm_backward[(programs,)](
-            d,
-            d,
-            x,
-            weight,
-            dx,
-            dx,
-            partials,
-            d,
-            0,
-            1.0,
-            len(x),
-            ctx.eps,
-            ADD=False,
-            SUM_GRAD=False,
-            DROP=False,
-            SEPARATE=False,
-            **tile,
-        )
+            d, d, x, weight, dx, dx, partials, d, 0, 1.0, d, 0, 1.0, 1, len(x), ctx.eps,
+            ADD=False, SUM_GRAD=False, DROP=False, PATH=False, SEPARATE=False, **tile,
+        )  # fmt: skip
         weight_grad, bias_grad = column_sums(partials, ctx.buffers)
         return dx, weight_grad, bias_grad, None
 
@@ -248,10 +246,13 @@ def layer_norm(x: Tensor, norm: nn.LayerNorm) -> Tensor:
 
 
 def add_norm(
-    x: Tensor, y: Tensor, y_bias: Tensor, norm: nn.LayerNorm, dropout: float = 0.0, *, share: bool = False
-) -> tuple[Tensor, Tensor]:
+    x: Tensor, y: Tensor, y_bias: Tensor, norm: nn.LayerNorm, dropout: float = 0.0, *, share: bool = False,
+    path: tuple[float, int] = (0.0, 1),
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The sum x + dropout(y + y_bias), and its layer norm.
 
     `share` promises that nobody adds to the gradient of x in place, so that without dropout that of y may be the same.
+    `path` is stochastic depth: how often y is left out of a sequence, and how many rows a sequence has.
     """
-    return _AddNorm.apply(x.contiguous(), y.contiguous(), y_bias, norm.weight, norm.bias, norm.eps, dropout, share)
+    norms = norm.weight, norm.bias, norm.eps
+    return _AddNorm.apply(x.contiguous(), y.contiguous(), y_bias, *norms, dropout, share, path)

@@ -154,8 +154,8 @@ class EncodesImages(Protocol):
     def image_states(self, images: Tensor) -> Tensor:
         """(b, channels, h, w) normalized images to states (b, t, dim)."""
 
-    def pool(self, states: Tensor) -> Tensor:
-        """States (b, t, dim) to a vector for each image (b, dim)."""
+    def image_vectors(self, images: Tensor) -> Tensor:
+        """(b, channels, h, w) normalized images to a vector for each (b, dim)."""
 
 
 @runtime_checkable

@@ -78,7 +78,7 @@ class ImageTrace(NamedTuple):
 class ViT(nn.Module):
     """Patches by one convolution, learned positions, pre-norm layers, and a linear layer on the class token or the mean."""
 
-    capabilities: ClassVar[tuple[str, ...]] = ()
+    capabilities: ClassVar[tuple[str, ...]] = ("fused",)
     HEAD: ClassVar[tuple[str, ...]] = ("head.",)
 
     def __init__(self, config: ViTConfig):
@@ -94,7 +94,23 @@ class ViT(nn.Module):
         self._initialize(c.init_std)
 
     def classify_images(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b labels"]:
-        return self.head(self.pool(self.image_states(images)))
+        return self.head(self.image_vectors(images))
+
+    def image_vectors(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b dim"]:
+        """What is classified: one vector for each image."""
+        if self.first is None:
+            return self.pool(self.image_states(images))
+        return self._class_token(self.embed(images))
+
+    def _class_token(self, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b dim"]:
+        """The state of the class token alone, for which the last layer need not compute the others."""
+        *before, last = self.stack.layers
+        for layer in before:
+            x = layer(x)
+        part = last.attention
+        normed = part.norm(x)
+        x = part.add(x[:, :1], part.body(normed[:, :1], normed))
+        return self.stack.norm(last.mlp(x))[:, 0]
 
     def image_states(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b t dim"]:
         """The state of each patch, after that of the class token if there is one. Images may have another size than in training."""

@@ -54,7 +54,11 @@ class PreNorm(nn.Module):
         self.body, self.norm, self.dropout = body, norm, nn.Dropout(dropout)
 
     def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
-        return x + self.dropout(self.body(self.norm(x), *args, **kwargs))
+        return self.add(x, self.body(self.norm(x), *args, **kwargs))
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """What comes out for an input x of which the body has made y."""
+        return x + self.dropout(y)
 
 
 class ScaledPreNorm(nn.Module):
@@ -70,7 +74,11 @@ class ScaledPreNorm(nn.Module):
         self.scale = nn.Parameter(torch.full(norm.normalized_shape, scale)) if scale else None
 
     def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
-        y = self.dropout(self.body(self.norm(x), *args, **kwargs))
+        return self.add(x, self.body(self.norm(x), *args, **kwargs))
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """What comes out for an input x of which the body has made y."""
+        y = self.dropout(y)
         y = y if self.scale is None else y * self.scale
         if self.training and self.path_dropout:
             y = y * F.dropout(y.new_ones(len(y), 1, 1), self.path_dropout)

@@ -13,11 +13,13 @@ from torch import Tensor
 from heed.models.abilities import ClassifiesImages, EncodesImages
 from heed.models.package import Package
 from heed.nn.pixels import Normalize, from_bytes
+from heed.products.cuda_images import FusedImageModel
 from heed.products.product import Product, single
 from heed.vocabularies.images import MAX_PIXELS, Images, UnreadableImage
 from heed.vocabularies.labels import Labels
 
 BATCH = {"cuda": 512, "cpu": 32}  # images that are read and run at one time
+CUDA_PATCHES = 131_072  # of small images a GPU takes more at one time: so many patches
 Source = Path | str | bytes  # a file, or what is in it
 
 
@@ -35,7 +37,7 @@ class ImageModel(Product):
 
     def __init__(self, model: Any, images: Images, facts: dict[str, Any] | None = None):
         self.model, self.images, self.facts = model, images, facts or {}
-        self.normalize = Normalize(images.mean, images.std)
+        self.normalize, self.fused = Normalize(images.mean, images.std), FusedImageModel(model)
 
     @property
     def device(self) -> torch.device:
@@ -56,12 +58,20 @@ class ImageModel(Product):
     def inputs(self, pixels: np.ndarray | Tensor) -> Float[Tensor, "b c h w"]:
         """What the model reads, on its device."""
         own = torch.from_numpy(np.array(pixels)) if isinstance(pixels, np.ndarray) else pixels
-        return self.normalize(from_bytes(own.to(self.device))).to(next(self.model.parameters()).dtype)
+        if self.device.type == "cuda" and own.device.type == "cpu":
+            own = own.pin_memory()  # else the copy waits in the driver, at a third of the speed
+        own = own.to(self.device, non_blocking=True)
+        return self.normalize(from_bytes(own)).to(next(self.model.parameters()).dtype)
 
     def batches(self, sources: Any, size: int | None = None) -> Iterator[Sequence[Any]]:
-        size = size or BATCH.get(self.device.type, BATCH["cpu"])
+        size = size or self._batch()
         for start in range(0, len(sources), size):
             yield sources[start : start + size]
+
+    def _batch(self) -> int:
+        kind = self.device.type
+        usual = BATCH.get(kind, BATCH["cpu"])
+        return max(usual, CUDA_PATCHES // self.model.config.max_length) if kind == "cuda" else usual
 
 
 class ImageClassifier(ImageModel):
@@ -94,7 +104,8 @@ class ImageClassifier(ImageModel):
     def probabilities(self, pixels: np.ndarray | Tensor) -> Float[np.ndarray, "n labels"]:
         """The probability of each class for images as bytes."""
         self.model.eval()
-        parts = [self.model.classify_images(self.inputs(part)).double().softmax(dim=1) for part in self.batches(pixels)]
+        model = self.fused.current()
+        parts = [model.classify_images(self.inputs(part)).double().softmax(dim=1) for part in self.batches(pixels)]
         return torch.cat(parts).cpu().numpy() if parts else np.zeros((0, len(self.labels)))
 
 
@@ -117,4 +128,5 @@ class ImageEmbedder(ImageModel):
     @torch.inference_mode()
     def vectors(self, pixels: np.ndarray) -> Float[np.ndarray, "n dim"]:
         """The same for images as bytes, in one batch."""
-        return self.model.pool(self.model.image_states(self.inputs(pixels))).float().cpu().numpy()
+        model = self.fused.current()
+        return model.image_vectors(self.inputs(pixels)).float().cpu().numpy()

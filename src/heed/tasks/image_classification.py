@@ -170,6 +170,8 @@ def held_out(every: ImageSet, most: int) -> tuple[ImageSet, ImageSet]:
 class ImageLoss:
     """Cross entropy of augmented images; of a mixed one, against both classes by their shares."""
 
+    windows = True  # all images have the same number of patches
+
     def __init__(self, augment: Pipeline, mixing: Mixing | None, normalize: Normalize, smoothing: float):
         self.augment, self.mixing, self.normalize, self.smoothing = augment, mixing, normalize, smoothing
 

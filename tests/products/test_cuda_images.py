@@ -1,0 +1,49 @@
+"""The fused copy through which images are run on a GPU: made once, made again after a change, and never needed."""
+
+import copy
+
+import pytest
+import torch
+
+from heed.products import cuda_images
+from tests.service.image_models import image_classifier, png
+
+
+@pytest.fixture
+def fused(monkeypatch):
+    """As on a GPU; the copies that are made."""
+    made = []
+    monkeypatch.setattr(cuda_images, "can_fuse", lambda model: True)
+    monkeypatch.setattr(
+        cuda_images.fused_model,
+        "half_precision_copy",
+        lambda model, dtype: made.append(copy.deepcopy(model)) or made[-1],
+    )
+    return made
+
+
+def test_a_copy_is_made_once_and_again_after_the_weights_have_changed(fused):
+    own = image_classifier()
+    first = own.classify([png()])[0].probabilities
+    assert own.classify([png()])[0].probabilities == first and len(fused) == 1
+    with torch.no_grad():
+        own.model.head.bias.add_(torch.arange(7.0))
+    assert own.classify([png()])[0].probabilities != first and len(fused) == 2
+
+
+def test_where_the_kernels_fail_the_model_itself_is_used(fused, monkeypatch):
+    def fail(model, dtype):
+        raise RuntimeError("no compiler\nis here")
+
+    expected = image_classifier().classify([png()])
+    monkeypatch.setattr(cuda_images.fused_model, "half_precision_copy", fail)
+    own = image_classifier()
+    with pytest.warns(UserWarning, match="fused kernels are unavailable, .*: no compiler$"):
+        assert own.classify([png()]) == expected
+    assert own.classify([png()]) == expected, "it is tried once"
+
+
+def test_on_a_cpu_the_model_itself_is_used():
+    own = image_classifier()
+    own.classify([png()])
+    assert own.fused.current() is own.model and not cuda_images.can_fuse(own.model.bfloat16())
