@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.jobs import HEED, Job, Jobs, train
 from heed.files import write_json
 
+VIDEO = ("data.core=0", "model.preset=small", "model.dropout=0.7", "training.ema=0.998", "training.final=best-ema")
 OBJECTIVES = ("cross-entropy", "bce", "gbce", "sampled-softmax")
 
 
@@ -44,7 +45,8 @@ def _trainings(options: argparse.Namespace) -> Iterator[Job]:
         yield _training(options, "beauty", "beauty-bert4rec-1", "bert4rec", 1)
         yield _training(options, "beauty", "beauty-small-1", "sasrec", 1, ("model.preset=small",))
     if options.video:
-        yield _training(options, "video", "video-sasrec-1", "sasrec", 1, ("data.core=0",))
+        for seed in range(1, options.seeds + 1):
+            yield _training(options, "video", f"video-sasrec-{seed}", "sasrec", seed, VIDEO)
         yield _training(options, "video", "video-bce-1", "sasrec", 1, ("data.core=0", "task.objective=bce"))
 
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heed.convert import ctranslate2, hub, sentence_transformers
-from heed.convert.ctranslate2_names import names
+from heed.convert import ctranslate2, hub
 from heed.data import shortlist
 from heed.device import choose_device
-from heed.models import MODELS, signature
+from heed.models import MODELS
 from heed.models import folder as model_folder
 from heed.models.package import Package
+from heed.products.packages import find_model, read_package, task_of
 from heed.products.product import Product
 from heed.tasks import TASKS
 from heed.version import __version__
@@ -50,7 +50,7 @@ def product_of(name: str | Path, verb: str | Sequence[str] | None = None) -> typ
 
         return _product(huggingface.task_of(path, facts), str(name), verb, huggingface.model_of(path, facts))
     system = MODELS.get(facts.get("model", {}).get("name"))
-    return _product(_task(path, facts), str(name), verb, system.model if system else object)
+    return _product(task_of(path, facts), str(name), verb, system.model if system else object)
 
 
 def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type) -> type[Product]:
@@ -117,12 +117,7 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
     facts = model_folder.read_config(path)
     if "model_type" in facts or "architectures" in facts:
         return _read_huggingface(path)
-    task, own = _task(path, facts), _processors(path, facts)
-    rest = {name: value for name, value in facts.items() if name not in ("model", "task", "processors", "sha256")}
-    package = Package(model_folder.load(path), task, own, rest)
-    if "target" in own and signature.check_beside(path / shortlist.FILE, facts):
-        return package._replace(shortlist=shortlist.read(path, names(own["target"])))
-    return package
+    return read_package(path, facts)
 
 
 def _read_huggingface(folder: Path) -> Package:
@@ -139,48 +134,7 @@ def write_package(package: Package, folder: Path) -> None:
     model_folder.save(folder, package.model, {**own, **package.facts, "heed": __version__}, texts)
 
 
-def find_model(path: Path) -> Path:
-    """A model folder as it is; of a run, the model in it."""
-    if not path.is_dir():
-        raise ValueError(f"{path}: no such folder")
-    if (path / "recipe.toml").is_file() and not (path / model_folder.CONFIG).is_file():
-        if not (path / "model" / model_folder.CONFIG).is_file():
-            raise ValueError(f"{path} has no model yet: its training has not reached its first validation")
-        return path / "model"
-    return sentence_transformers.transformer_folder(path)
-
-
 def _refuse_ctranslate2(path: Path) -> None:
     raise ValueError(
         f"{path} is a CTranslate2 folder, which heed can export but not read: its README.md explains how to use it"
     )
-
-
-def _task(folder: Path, facts: dict[str, Any]) -> str:
-    if not facts.get("processors"):
-        raise ValueError(f"{folder}/config.json lists no subwords: it cannot read text")
-    return facts.get("task", {}).get("name", "translation")
-
-
-def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    sections, model = facts["processors"], facts.get("model", {})
-    found = processors.read(folder, sections)
-    sizes = {"source": model.get("source_vocab_size") or model.get("vocab_size")}
-    for name, own in found.items():
-        choices = model.get("choices") or model.get("head") == "choice"
-        if sections[name]["kind"] == "numbers" or (sections[name]["kind"] == "labels" and choices):
-            continue  # the head has one output, for any number of them
-        kind = sections[name]["kind"]
-        if kind in ("histories", "sound"):
-            continue  # an id beyond the last item is one that the model does not know; features are checked by the product
-        size = model.get(kind) if kind in ("labels", "items") else sizes.get(name, model.get("vocab_size"))
-        if not isinstance(size, int):
-            continue  # reading the model reports it
-        exact = kind in ("sentencepiece", "labels", "items")  # other families round their size up
-        if len(own) > size or (exact and len(own) < size):
-            what = kind if kind in ("labels", "items") else "subwords"
-            raise ValueError(
-                f"{folder / sections[name].get('file', sections[name]['kind'])} has {len(own)} {what}, but the model "
-                f"expects {size}: it belongs to another model"
-            )
-    return found

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from transformers.audio_utils import mel_filter_bank
 
 from heed.audio import features
 from heed.audio.resampling import change_speed, resample
-from heed.audio.spectrogram import mel_spectrogram, sound_of
+from heed.audio.spectrogram import mel_spectrogram, slaney_filters, sound_of
 
 # kaldi-native-fbank 1.22.4 (OnlineFbank with 80 bins, OnlineMfcc without energy, no dither, 16 kHz) of `signal()`: frames 0 and 7,
 # of the first every eighth number
@@ -89,6 +90,20 @@ def test_mel_spectrograms_are_librosas():
     found = mel_spectrogram(signal(4000), 16_000)
     assert found.shape == (16, 80)
     torch.testing.assert_close(found[[0, 7], ::8], torch.tensor(MEL), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("top", [None, 8000.0, 900.0])
+def test_mel_filters_are_those_of_transformers(top):
+    own = {
+        "num_frequency_bins": 513,
+        "num_mel_filters": 80,
+        "sampling_rate": 22_050,
+        "norm": "slaney",
+        "mel_scale": "slaney",
+    }
+    expected = mel_filter_bank(min_frequency=0.0, max_frequency=top or 11_025.0, **own)
+    found = slaney_filters(22_050, 1024, 80, top)
+    torch.testing.assert_close(found, torch.from_numpy(expected.T), rtol=0, atol=1e-10)
 
 
 def test_the_sound_of_a_spectrogram_has_this_spectrogram():

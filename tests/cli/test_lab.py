@@ -138,7 +138,7 @@ def test_learned_positions_of_a_model(heed, learned, tmp_path):
     folder, places = learned
     code, out, _ = heed("lab", "positions", "--out", tmp_path / "lab", "--model", folder, "--length", 10)
     assert code == 0
-    assert "learned: least" in " ".join(out.split())
+    assert "learned: minimum" in " ".join(out.split())
     said = json.loads((tmp_path / "lab" / "positions.json").read_text("utf-8"))
     assert torch.allclose(torch.tensor(said["learned"]["values"]), places[:10])
     assert said["model"] == str(folder)

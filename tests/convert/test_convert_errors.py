@@ -218,7 +218,8 @@ def test_another_architecture(refused, marian):
         "M2M100ForConditionalGeneration, OpenAIGPTLMHeadModel, OpenAIGPTDoubleHeadsModel, GPT2LMHeadModel, "
         "GPT2DoubleHeadsModel, CTRLLMHeadModel, BertForMaskedLM and 8 more heads of it, AlbertForMaskedLM and 6 more heads of it, "
         "RobertaForMaskedLM and 6 more heads of it, ElectraForMaskedLM and 7 more heads of it, "
-        "BigBirdForMaskedLM and 7 more heads of it, ViTForImageClassification, ViTModel"
+        "BigBirdForMaskedLM and 7 more heads of it, ViTForImageClassification, ViTModel, "
+        "Speech2TextForConditionalGeneration"
     )
 
 

@@ -30,7 +30,10 @@ def small(monkeypatch):
 @pytest.mark.parametrize("items", [1, 5, 31, 32, 33, 130, 131])
 @pytest.mark.parametrize("count", [1, 7, 200])
 @pytest.mark.parametrize("biased", [False, True])
-def test_they_are_those_of_all_scores_sorted(small, items, count, biased):
+@pytest.mark.parametrize("whole", [False, True])
+def test_they_are_those_of_all_scores_sorted(small, monkeypatch, items, count, biased, whole):
+    monkeypatch.setattr(item_search, "WHOLE", ("cpu",) if whole else ())
+    monkeypatch.setattr(item_search, "SCORES", 3 * items)
     random = torch.Generator().manual_seed(items)
     states, weight = (torch.randn(n, 6, generator=random, dtype=torch.float64) for n in (8, items))
     matrix = ItemMatrix(weight, torch.randn(items, generator=random, dtype=torch.float64) if biased else None)

@@ -15,18 +15,30 @@ LOG_STEP = math.log(6.4) / 27
 
 
 def mel_spectrogram(
-    samples: Float[Tensor, " n"], rate: int, mels: int = 80, *, width: int = 1024, hop: int = 256
+    samples: Float[Tensor, " n"],
+    rate: int,
+    mels: int = 80,
+    *,
+    width: int = 1024,
+    hop: int = 256,
+    top: float | None = None,
 ) -> Float[Tensor, "t mels"]:
-    """The logarithm of mel magnitudes, a row for each `hop` samples."""
+    """The logarithm of mel magnitudes up to `top` Hz, by default half the rate; a row for each `hop` samples."""
     spectrum = _transform(samples, width, hop).abs()
-    return (slaney_filters(rate, width, mels).to(samples) @ spectrum).clamp(min=FLOOR).log().T
+    return (slaney_filters(rate, width, mels, top).to(samples) @ spectrum).clamp(min=FLOOR).log().T
 
 
 def sound_of(
-    log_mel: Float[Tensor, "t mels"], rate: int, *, width: int = 1024, hop: int = 256, rounds: int = ROUNDS
+    log_mel: Float[Tensor, "t mels"],
+    rate: int,
+    *,
+    width: int = 1024,
+    hop: int = 256,
+    top: float | None = None,
+    rounds: int = ROUNDS,
 ) -> Float[Tensor, " n"]:
     """A sound with this spectrogram: magnitudes by least squares, phases by Griffin-Lim, the same each time."""
-    bank = slaney_filters(rate, width, log_mel.shape[1]).to(log_mel)
+    bank = slaney_filters(rate, width, log_mel.shape[1], top).to(log_mel)
     magnitude = (torch.linalg.pinv(bank) @ log_mel.exp().T).clamp(min=FLOOR)
     generator = torch.Generator().manual_seed(0)
     angle = 2 * math.pi * torch.rand(magnitude.shape, generator=generator).to(magnitude)
@@ -47,9 +59,9 @@ def _transform(samples: Float[Tensor, " n"], width: int, hop: int) -> Tensor:
 
 
 @lru_cache(maxsize=8)
-def slaney_filters(rate: int, width: int, mels: int) -> Float[Tensor, "mels bins"]:
-    """Triangles on Slaney's scale up to half the rate, each of the same area."""
-    points = torch.linspace(0, _mel(rate / 2), mels + 2, dtype=torch.float64)
+def slaney_filters(rate: int, width: int, mels: int, top: float | None = None) -> Float[Tensor, "mels bins"]:
+    """Triangles on Slaney's scale up to `top` Hz, by default half the rate, each of the same area."""
+    points = torch.linspace(0, _mel(top or rate / 2), mels + 2, dtype=torch.float64)
     edges = torch.where(points < LINEAR / STEP, points * STEP, LINEAR * torch.exp(LOG_STEP * (points - LINEAR / STEP)))[
         :, None
     ]

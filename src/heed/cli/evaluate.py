@@ -13,6 +13,7 @@ examples:
   heed evaluate runs/many --to de --source test.en --reference test.de    # one direction of a multilingual model (docs/guides/data.md)
   heed evaluate runs/en-de --source test.en --reference test.de --rerank mbr    # docs/guides/search.md
   heed evaluate test.hyp --reference test.de             # existing translations in a file
+  heed evaluate runs/g2p --source g2p/test.letters --reference g2p/test*.phonemes --phonemes    # pronunciation
   heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
   heed evaluate runs/wiki --text test.txt                # the perplexity of a language model
@@ -69,6 +70,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--json", type=Path, metavar="FILE", help="write the scores as JSON")
     option("--gold", metavar="FILE", help="gold word alignments (0-0 1-2), for the alignment error rate")
     option("--rouge", action="store_true", help="also compute ROUGE-1, ROUGE-2 and ROUGE-L against the first reference")
+    option(
+        "--phonemes",
+        action="store_true",
+        help="also the phoneme error rate and word accuracy, of the nearest reference",
+    )
     option("--lowercase", action="store_true", help="lowercase before scoring")
     option(
         "--tokenize", default="13a", help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, ko-mecab, intl, char, flores200"
@@ -144,6 +150,7 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
     if args.gold:
         _show_alignment(console, translator, sources, references[0], args.gold)
     rouge = _show_rouge(console, translations, references[0]) if args.rouge else None
+    phonemes = _show_phonemes(console, translations, references, args.samples) if args.phonemes else None
     if args.out:
         write_lines(translations, args.out)
     if args.sentences:
@@ -151,7 +158,7 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
         _write_sentences(args, table, scores, comparison)
         console.print(f"Sentences: {args.sentences}")
     if args.json:
-        _write_json(args.json, args, scores, comparison, rouge, translator, seen)
+        _write_json(args.json, args, scores, comparison, {"rouge": rouge, "phonemes": phonemes}, translator, seen)
     return 0
 
 
@@ -193,6 +200,20 @@ def _show_rouge(console, summaries: list[str], references: list[str]):
         parts = f"precision {100 * part.precision:.2f}, recall {100 * part.recall:.2f}"
         line = f"{name} [bold]{100 * part.f1:>6.2f}[/]  {parts}  {scores.signature}"
         console.print(line, highlight=False, soft_wrap=True)
+    return scores
+
+
+def _show_phonemes(console, found: list[str], references: list[list[str]], samples: int):
+    from heed.evaluation import phonemes
+
+    scores = phonemes.score(found, references, samples)
+    per = scores.per
+    console.print(
+        f"phoneme error rate [bold]{per.rate:.2f}[/] % ({per.low:.2f} to {per.high:.2f}), word accuracy [bold]{scores.accuracy:.2f}[/] %  "
+        f"[dim]{per.substitutions:,} substitutions, {per.deletions:,} deletions, {per.insertions:,} insertions in {per.units:,} phonemes; "
+        "95 % interval, bootstrapped over words[/]",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
     return scores
 
 
@@ -242,7 +263,7 @@ def _write_sentences(args: argparse.Namespace, table, scores, comparison) -> Non
     write(table, scores, args.sentences, comparison=comparison, names=names, font_faces=embedded)
 
 
-def _write_json(path: Path, args: argparse.Namespace, scores, comparison, rouge, translator, seen) -> None:
+def _write_json(path: Path, args: argparse.Namespace, scores, comparison, more, translator, seen) -> None:
     from heed.files import write_json
 
     facts = {"system": args.system, "scores": asdict(scores)}
@@ -250,8 +271,7 @@ def _write_json(path: Path, args: argparse.Namespace, scores, comparison, rouge,
         facts["engine"] = translator.engine(**_decoding(args))
     if seen:
         facts["trained_on"] = seen
-    if rouge is not None:
-        facts["rouge"] = asdict(rouge)
+    facts |= {name: asdict(own) for name, own in more.items() if own is not None}
     if comparison is not None:
         facts |= {"against": args.against, "comparison": asdict(comparison)}
     write_json(path, facts)

@@ -8,6 +8,7 @@ from typing import Any
 
 
 def add_audio(parser: argparse.ArgumentParser) -> None:
+    from heed.cli.speak import add_g2p
     from heed.cli.transcribe import add_search
 
     add_search(parser)
@@ -15,6 +16,7 @@ def add_audio(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--audio", nargs="+", metavar="FILE", help="tables of path and text, or folders (docs/guides/speech.md)"
     )
+    add_g2p(group)
     group.add_argument("--split", default="test", help="for corpora with splits: test (default), train or all")
 
 
@@ -40,10 +42,13 @@ def evaluate(args: argparse.Namespace) -> int:
     scores = score(texts, references, lowercase=args.lowercase, samples=args.samples)
     console = Console()
     _show(console, scores)
+    translation = {}
     if recognizer.translates:
         from heed.evaluation.translation import score as score_translations
 
-        for metric in (own := score_translations(texts, [references], lowercase=args.lowercase)).bleu, own.chrf:
+        own = score_translations(texts, [references], lowercase=args.lowercase)
+        translation = {"bleu": asdict(own.bleu), "chrf": asdict(own.chrf)}
+        for metric in own.bleu, own.chrf:
             console.print(f"{metric.name:<6}[bold]{metric.value:>7.2f}[/]  {metric.signature}", highlight=False)
     speed = f"{seconds / 60:.1f} minutes of audio in {spent:.1f} s, real-time factor {spent / seconds:.4f}"
     errors().print(f"[dim]{speed}[/]", highlight=False)
@@ -56,7 +61,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
         facts = {
             "system": args.system,
-            "scores": asdict(scores),
+            "scores": asdict(scores) | translation,
             "seconds": seconds,
             "real_time_factor": spent / seconds,
         }

@@ -39,6 +39,7 @@ VERBS = {
     "recipes": "list the built-in recipes, show one, or copy one to edit",
     "plot": "plot the training curves of one or more runs",
     "speak-corpus": "generate speech training data with espeak-ng, in several voices and speeds",
+    "phonemes": "show the phonemes of a text, or write files to train a pronunciation model",
     "phrasebook": "write the built-in corpora to files: Korean-English phrases, articles with summaries",
 }
 

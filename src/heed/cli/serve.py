@@ -16,6 +16,7 @@ examples:
   heed serve runs/gpt2                               # a language model: OpenAI-compatible /v1/completions, and a page to write with it
   heed serve runs/bert runs/names                    # encoders: fill masks, tag words; answer, classify, embed
   heed serve embed=runs/bert                         # choose the task of a model that can do several
+  heed serve runs/voice --vocoder hifigan            # a voice: OpenAI-compatible /v1/audio/speech
   heed serve runs/sasrec                             # a recommender: /v1/recommend, and a page to pick items
   heed serve runs/a,runs/b --api-keys keys.txt       # an ensemble, for clients with a key
 
@@ -29,6 +30,7 @@ OPEN_FILES = 64  # of the service itself: libraries, the event loop, processes t
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_engine
+    from heed.cli.speak import add_g2p, add_vocoder
 
     option = parser.add_argument
     option(
@@ -54,6 +56,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESSES",
         help="trust X-Forwarded-For and -Proto from proxies at these addresses or networks, separated by commas; with no value, from this machine (default: ignore these headers)",
     )
+    voices = parser.add_argument_group("voices")
+    add_vocoder(voices)
+    add_g2p(voices)
     batches = parser.add_argument_group("batches")
     batches.add_argument(
         "--wait-ms", type=float, default=3.0, help="how long a sentence waits for others to batch with, in milliseconds"
@@ -133,6 +138,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _equip(args: argparse.Namespace, voices: list) -> None:
+    """Give each voice the vocoder and the pronunciation model."""
+    from heed.cli.speak import equip
+
+    given = [name for name in ("vocoder", "g2p") if getattr(args, name)]
+    if given and not voices:
+        raise ValueError(f"--{given[0]} is for voices, and no model given is one: leave it out")
+    for voice in voices:
+        equip(voice, args)
+
+
 def _allow_open_files(requests: int) -> None:
     """Raise the limit of open files to what the service needs; where that is not allowed, say so: the event loop would abort."""
     try:
@@ -160,6 +176,7 @@ def _service(args: argparse.Namespace, folders: list[str]):
     from heed.service.http.models import ServedModel
     from heed.service.http.opening import open_models
     from heed.service.http.service import Service, Settings
+    from heed.service.http.voices import ServedVoice
 
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -180,6 +197,7 @@ def _service(args: argparse.Namespace, folders: list[str]):
     )  # fmt: skip
     keys = read_keys(args.api_keys) if args.api_keys else None
     models = open_models(folders, args.device, args.engine)
+    _equip(args, [model.product for model in models if isinstance(model, ServedVoice)])
     for model in models:
         model.warm_up(*([args.batch_sentences] if isinstance(model, ServedModel) else []))
     service = Service(models, settings, keys)

@@ -9,6 +9,7 @@ examples:
   heed speak runs/voice "안녕하세요." --out hello.wav
   heed speak runs/voice "안녕하세요." --speaker f2 --out hello.wav --picture hello.png
   heed speak runs/voice --lines sentences.txt --out spoken             # a folder of recordings, with a table of path and text
+  heed speak runs/voice "Hello." --vocoder hifigan --out hello.wav     # sound by a HiFi-GAN instead of Griffin-Lim
   heed train recipes/voice.toml --set data.audio=corpus/manifest.tsv --out runs/voice
 """
 
@@ -23,18 +24,46 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--out", type=Path, required=True, metavar="FILE", help="a WAV file; with --lines, a folder")
     option("--speaker", help="the speaker (default: the first one)")
     option("--picture", type=Path, metavar="FILE", help="draw the spectrogram and the attention (.png)")
+    add_vocoder(parser)
+    add_g2p(parser)
     add_device(parser)
+
+
+def add_g2p(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--g2p", metavar="FOLDER", help="a model that pronounces words that the dictionary lacks (recipes/g2p.toml)"
+    )
+
+
+def add_vocoder(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--vocoder",
+        metavar="PATH",
+        help="a HiFi-GAN to make the sound: a folder, or a .safetensors file beside its config.json",
+    )
+
+
+def equip(voice: Any, args: argparse.Namespace) -> None:
+    """Give a voice the vocoder and the pronunciation model that are asked for."""
+    if args.g2p:
+        from heed.products.pronunciation import open_model
+
+        voice.use_g2p(open_model(args.g2p, args.device), args.g2p)
+    if getattr(args, "vocoder", None):
+        from heed.products.vocoder import Vocoder
+
+        voice.use_vocoder(Vocoder.open(args.vocoder))
 
 
 def run(args: argparse.Namespace) -> int:
     from heed.audio.files import write_wav
-    from heed.cli.common import errors, open_product, read_lines
+    from heed.cli.common import errors, read_lines
 
     if (args.text is None) == (args.lines is None):
         raise ValueError("nothing to speak: give a text, or --lines FILE")
     if args.lines and args.picture:
         raise ValueError("--picture is for one text: leave out --lines")
-    voice = open_product(args, "speak")
+    voice = _voice(args, args.folder)
     if args.lines:
         return _speak_lines(args, voice, [line for line in read_lines(args.lines) if line.strip()])
     (found,) = voice.speak([args.text], args.speaker)
@@ -45,6 +74,14 @@ def run(args: argparse.Namespace) -> int:
         errors().print("[yellow]The model never predicted the end: the audio is truncated.[/]", highlight=False)
     print(f"{args.out}: {found.sound.seconds:.2f} seconds")
     return 0
+
+
+def _voice(args: argparse.Namespace, folder: str) -> Any:
+    from heed.cli.common import open_product
+
+    voice = open_product(args, "speak", [folder])
+    equip(voice, args)
+    return voice
 
 
 def _speak_lines(args: argparse.Namespace, voice: Any, texts: list[str]) -> int:
@@ -84,7 +121,6 @@ def evaluate(args: argparse.Namespace) -> int:
     import numpy as np
     from rich.console import Console
 
-    from heed.cli.common import open_product
     from heed.data.audio import manifests
     from heed.data.audio.prepare import computed
     from heed.evaluation.voice import distortion
@@ -92,7 +128,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if not args.audio:
         raise ValueError(f"{args.system} is a text-to-speech model: give recordings with their texts, --audio FILE")
     utterances = [own for name in args.audio for own in manifests.read(name, split=args.split)]
-    voice = open_product(args, "speak", [args.system])
+    voice = _voice(args, args.system)
     scale, mean = (np.asarray(own, dtype=np.float32) for own in (voice.sound.deviation, voice.sound.mean))
     ids = voice.encode([own.text for own in utterances])
     speakers = [voice.speaker_number(own.speaker or None) for own in utterances]

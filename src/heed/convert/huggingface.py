@@ -26,6 +26,7 @@ from heed.convert import (
     pegasus,
     roberta,
     sentence_transformers,
+    speech2text,
     tokenizers,
     transformer,
     vit,
@@ -56,6 +57,7 @@ SYSTEMS = (
     electra,
     bigbird,
     vit,
+    speech2text,
 )
 ARCHITECTURES = [each for system in SYSTEMS for each in system.ARCHITECTURES]
 READABLE = {name: each for each in ARCHITECTURES if each.readable for name in (each.name, *each.aliases)}
@@ -68,6 +70,8 @@ def read(folder: Path) -> Package:
     architecture = _architecture(folder, settings)
     if architecture.vocabulary is None:
         return _read_images(folder, settings, architecture)
+    if architecture.task == "speech-recognition":
+        return _read_speech(folder, settings, architecture)
     vocabularies = vocabulary_folder.read(folder, {"kind": architecture.vocabulary})
     config = _about(folder / CONFIG, lambda: architecture.config_table.to_ours(settings))
     _refuse_other_vocabulary(folder, config, vocabularies)
@@ -94,6 +98,22 @@ def _read_images(folder: Path, settings: dict[str, Any], architecture: Architect
     model = _model(folder, architecture, config)
     facts = {"origin": _origin(folder, settings, architecture.name)}
     return Package(model.eval(), architecture.task, processors, facts)
+
+
+def _read_speech(folder: Path, settings: dict[str, Any], architecture: Architecture) -> Package:
+    """A speech recognizer, which reads features of sound and writes text."""
+    _, vocabulary = vocabulary_folder.read(folder, {"kind": architecture.vocabulary})
+    config = _about(folder / CONFIG, lambda: architecture.config_table.to_ours(settings))
+    _refuse_other_vocabulary(folder, config, (vocabulary, vocabulary))
+    stated = {name: settings[name] for name in architecture.token_ids if name in settings}
+    _about(folder / CONFIG, lambda: generation.check_ids(stated, vocabulary.special))
+    path = folder / speech2text.PREPROCESSOR
+    sound = _about(path, lambda: speech2text.features(_json(path), config))
+    path = folder / (GENERATION if (folder / GENERATION).is_file() else CONFIG)
+    decoding = _about(path, lambda: speech2text.decoding(_json(path)))
+    facts = {"decoding": decoding, "origin": _origin(folder, settings, architecture.name)}
+    model = _model(folder, architecture, config)
+    return Package(model.eval(), architecture.task, {"sound": sound, "target": vocabulary}, facts)
 
 
 def _model(folder: Path, architecture: Architecture, config: Any) -> nn.Module:
@@ -129,6 +149,8 @@ def write(package: Package, folder: Path) -> Architecture:
     model, languages = package.model, package.facts.get("languages") or {}
     if "images" in package.processors:
         return _write_images(package, folder)
+    if "sound" in package.processors:
+        raise ValueError("speech models cannot be exported for transformers: heed reads such folders, and writes none")
     vocabularies = multilingual.choose(package.vocabularies, languages)
     architecture, max_length = _architecture_of(model), model.config.max_length
     if any(isinstance(own, TextParts) and own.tokens is not None for own in vocabularies):

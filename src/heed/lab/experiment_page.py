@@ -38,7 +38,9 @@ def build_index(labs: Sequence[Shown], command: str) -> str:
     for shown in labs:
         link = f'<a href="{shown.name}.html">{escape(shown.title)}</a>'
         sections.append(f"<section><h2>{link}</h2><p>{escape(shown.summary)}</p>{_image(shown)}</section>")
-    lede = escape(tr("Each lab measures the parts that Heed's models are built of. Choose a title to see its tables."))
+    lede = escape(
+        tr("Each experiment measures the modules that Heed's models are built from. Choose a title to see its tables.")
+    )
     return _fill(tr("The lab: what each part of a Transformer is for"), lede, "\n".join(sections), _made_by(command))
 
 

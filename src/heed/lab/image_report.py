@@ -1,4 +1,4 @@
-"""Figures of an image classifier: which classes it takes for which, how sure it is, and its worst mistakes."""
+"""Figures of an image classifier: its confusion matrix, its calibration, and its worst mistakes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ SHOWN = 60  # classes up to which a confusion matrix has names
 
 
 class Mistakes(NamedTuple):
-    """Images (n, h, w, c), and of each what is right, what was told, and with what probability."""
+    """Images (n, h, w, c), with their true classes, the predictions, and the probabilities of these."""
 
     images: np.ndarray
     right: list[str]
@@ -29,7 +29,7 @@ class Mistakes(NamedTuple):
 
 
 def confusion_figure(table: Float[np.ndarray, "l l"], labels: Sequence[str]) -> Figure:
-    """Per cent of the images of each class, a row, that were taken for each class, a column."""
+    """The confusion matrix: per cent of the images of each class (row) that were predicted as each class (column)."""
     shares = 100 * table / np.maximum(1, table.sum(axis=1, keepdims=True))
     side = min(16.0, 3.2 + 0.42 * len(labels))
     total, right = int(table.sum()), 100 * np.trace(table) / max(1, table.sum())
@@ -46,7 +46,7 @@ def confusion_figure(table: Float[np.ndarray, "l l"], labels: Sequence[str]) -> 
 
 
 def calibration_figure(counts: np.ndarray, confidence: np.ndarray, accuracy: np.ndarray, error: float) -> Figure:
-    """How often the class that was told is right, beside the probability it was told with."""
+    """How often predictions are right, compared with their probabilities."""
     caption = f"Images grouped by the probability of the predicted class. On the line the model is perfectly calibrated; below it is overconfident, above it underconfident. Expected calibration error {100 * error:.2f} %."
     figure = new_figure("Calibration", caption, 6.6, 7.2)
     above, below = figure.subplots(2, 1, height_ratios=[3, 1], sharex=True)
@@ -89,7 +89,7 @@ def _short(text: str) -> str:
 def worst_mistakes(
     probabilities: Float[np.ndarray, "n l"], labels: Int[np.ndarray, " n"], pixels: Any, names: Sequence[str]
 ) -> tuple[Mistakes, int]:
-    """The surest mistakes, and how many there are in all."""
+    """The most confident mistakes, and the number of all mistakes."""
     told = probabilities.argmax(axis=1)
     wrong = np.flatnonzero(told != labels)
     sure = probabilities[wrong, told[wrong]]

@@ -64,7 +64,7 @@ def draw(
 def _style_axes(panel, title: str, shares: Float[np.ndarray, " 2"]) -> None:
     panel.set_title(one_line(title), loc="left", fontsize=12, color=INK, pad=10)
     for axis, share, side in ((panel.xaxis, shares[0], "first"), (panel.yaxis, shares[1], "second")):
-        axis.set_label_text(f"{side} direction: {100 * share:.0f} % of the differences", fontsize=9, color=MUTED)
+        axis.set_label_text(f"{side} component: {100 * share:.0f} % of the variance", fontsize=9, color=MUTED)
         axis.set_ticks([])
     for spine in panel.spines.values():
         spine.set_color(FAINT)

@@ -16,8 +16,8 @@ from heed.models.encoder_decoder import check, layer
 from heed.models.system import System
 from heed.nn import init, masks
 from heed.nn.cache import StackCache
-from heed.nn.positions import Sinusoidal
-from heed.nn.speech import Subsampling, convolved
+from heed.nn.positions import Sinusoidal, SinusoidalFairseq
+from heed.nn.speech import GatedSubsampling, Subsampling, convolved
 from heed.nn.transformer import PostNorm, PreNorm, Stack
 
 STRIDES = {2: (2, 1), 4: (2, 2)}
@@ -32,10 +32,13 @@ class SpeechTransformerConfig:
     hidden: int = 1024  # width of the feed-forward network
     encoder_layers: int = 12
     decoder_layers: int = 6
+    front: Literal["conv2d", "conv1d-glu"] = "conv2d"  # convolutions of time and frequency, or gated ones of time
     channels: int = 64  # of the convolutions before the encoder
     subsampling: int = 4  # subsampling factor: frames per state, 2 or 4
     attention_2d: int = 0  # modules of attention along time and frequency before the encoder; the paper has 2
     heads_2d: int = 8  # channels of each
+    positions: Literal["sinusoidal", "fairseq"] = "sinusoidal"  # from 0 on as in the paper, or from 2 on as in fairseq
+    ctc: bool = True  # an output for CTC on the encoder
     max_length: int = 4096  # positions: states of the longest recording, and tokens of the longest text
     dropout: float = 0.1  # of embeddings and sublayer outputs
     attention_dropout: float = 0.0  # of attention weights
@@ -49,7 +52,9 @@ class SpeechTransformerConfig:
             raise ValueError(f"subsampling is {self.subsampling}; it must be 2 or 4")
         if min(self.channels, self.heads_2d) < 1:
             raise ValueError("channels and heads_2d must be at least 1")
-        if self.inputs and convolved(convolved(self.inputs, 2), 2) < 1:
+        if self.front == "conv1d-glu" and (self.channels % 2 or self.attention_2d):
+            raise ValueError("front is conv1d-glu: channels must be even, and attention_2d 0")
+        if self.front == "conv2d" and self.inputs and convolved(convolved(self.inputs, 2), 2) < 1:
             raise ValueError(f"a frame has {self.inputs} numbers; two convolutions need at least 7")
 
 
@@ -67,9 +72,11 @@ class SpeechTransformer(nn.Module):
     def __init__(self, config: SpeechTransformerConfig):
         super().__init__()
         self.config = c = config
-        self.front = Subsampling(c.inputs, c.dim, c.channels, STRIDES[c.subsampling], c.attention_2d, c.heads_2d)
+        sizes = (c.inputs, c.dim, c.channels, STRIDES[c.subsampling])
+        gated = c.front == "conv1d-glu"
+        self.front = GatedSubsampling(*sizes) if gated else Subsampling(*sizes, c.attention_2d, c.heads_2d)
         self.tokens = nn.Embedding(c.vocab_size, c.dim)
-        self.positions = Sinusoidal(c.max_length, c.dim)
+        self.positions = (SinusoidalFairseq if c.positions == "fairseq" else Sinusoidal)(c.max_length, c.dim)
         self.scale = math.sqrt(c.dim)
         self.dropout = nn.Dropout(c.dropout)
         around = PostNorm if c.norm == "post" else PreNorm
@@ -79,7 +86,7 @@ class SpeechTransformer(nn.Module):
             return Stack(made, None if c.norm == "post" else nn.LayerNorm(c.dim, eps=c.norm_eps))
 
         self.encoder, self.decoder = stack(c.encoder_layers, False), stack(c.decoder_layers, True)
-        self.ctc = nn.Linear(c.dim, c.vocab_size + 1)
+        self.ctc = nn.Linear(c.dim, c.vocab_size + 1) if c.ctc else None
         init.vaswani(self, c.dim)
 
     def encode_speech(
@@ -105,6 +112,10 @@ class SpeechTransformer(nn.Module):
 
     def ctc_logits(self, memory: Float[Tensor, "b s dim"]) -> Float[Tensor, "b s classes"]:
         """Of each token, and last of none, at each state."""
+        if self.ctc is None:
+            raise ValueError(
+                "the model has no CTC output (model.ctc): set task.ctc to 0 to train it, and ctc_weight to 0 (--ctc-weight 0)"
+            )
         return self.ctc(memory)
 
     def decode(

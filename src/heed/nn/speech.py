@@ -9,6 +9,7 @@ from heed.nn import masks
 from heed.nn.attention import attend
 
 KERNEL = 3  # frames, and frequencies, that a convolution sees
+GATED_KERNEL = 5  # frames that a gated one sees
 
 
 def convolved(size: int | Int[Tensor, " b"], stride: int) -> int | Int[Tensor, " b"]:
@@ -35,6 +36,38 @@ class Attention2D(nn.Module):
         over_time = attend(q, k, v, mask=masks.key_padding(valid)) * keep
         over_frequency = attend(*(part.mT for part in (q, k, v))).mT
         return (x + F.relu(self.out(torch.cat([over_time, over_frequency], dim=1)))) * keep
+
+
+class GatedSubsampling(nn.Module):
+    """Two convolutions along time with `strides` and gated linear units, as in fairseq's S2T (Wang et al., 2020).
+
+    What is after a recording is zero before each convolution, as if the recording were alone.
+    """
+
+    least = 1  # frames that make a state
+
+    def __init__(self, size: int, dim: int, channels: int, strides: tuple[int, int]):
+        super().__init__()
+        self.strides = strides
+        sizes = ((size, channels), (channels // 2, 2 * dim))
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(*own, GATED_KERNEL, stride=stride, padding=GATED_KERNEL // 2)
+            for own, stride in zip(sizes, strides, strict=True)
+        )
+
+    def count(self, frames: int | Int[Tensor, " b"]) -> int | Int[Tensor, " b"]:
+        for stride in self.strides:
+            frames = (frames - 1) // stride + 1
+        return frames
+
+    def forward(
+        self, features: Float[Tensor, "b t size"], lengths: Int[Tensor, " b"]
+    ) -> tuple[Float[Tensor, "b s dim"], Int[Tensor, " b"]]:
+        x, counts = features.mT, lengths
+        for conv, stride in zip(self.convolutions, self.strides, strict=True):
+            x = x * masks.from_lengths(counts, x.shape[2])[:, None]
+            x, counts = F.glu(conv(x), dim=1), (counts - 1) // stride + 1
+        return x.mT, counts
 
 
 class Subsampling(nn.Module):

@@ -17,6 +17,8 @@ MANY = 1 << 16  # items, from which on groups are larger
 GROUPS = (8, 32)  # items of a group: of few, and of many
 BLOCK = {"cuda": 1 << 17, "cpu": 1 << 13}  # items that are scored at one time, for as many users:
 USERS = {"cuda": 1024, "cpu": 64}  # on a CPU their scores fit into its caches
+WHOLE = ("cuda",)  # devices on which fewer kernels are faster than fewer scores: all scores of few items are kept,
+SCORES = 1 << 28  # so many at one time
 CANDIDATES = 1 << 24  # numbers of the items that are scored again, at one time
 
 
@@ -59,7 +61,9 @@ def best_items(
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
     """The scores and ids of the best items, best first, of equal ones any; those that are `seen` have a score of -infinity."""
     kind, count = states.device.type, min(count, len(matrix))
-    step = USERS.get(kind, USERS["cpu"])
+    few = kind in WHOLE and len(matrix) <= MANY
+    step = max(1, SCORES // len(matrix)) if few else USERS.get(kind, USERS["cpu"])
+    best = _best_of_few if few else _best
     found = []
     for start in range(0, len(states), step):
         own = states[start : start + step]
@@ -67,7 +71,7 @@ def best_items(
         if seen is not None:
             rows = RaggedRows(seen.ids[_span(seen, start, start + len(own))], seen.lengths[start : start + len(own)])
             hidden = SeenItems(rows, len(matrix), states.device) if len(rows.ids) else None
-        found.append(_best(own, matrix, count, hidden))
+        found.append(best(own, matrix, count, hidden))
     scores, ids = (torch.cat(parts) for parts in zip(*found, strict=True))
     return scores, ids
 
@@ -75,6 +79,14 @@ def best_items(
 def _span(rows: RaggedRows, start: int, end: int) -> slice:
     ends = np.concatenate([[0], rows.ends])
     return slice(int(ends[start]), int(ends[end]))
+
+
+def _best_of_few(states: Tensor, matrix: ItemMatrix, count: int, seen: SeenItems | None) -> tuple[Tensor, Tensor]:
+    """By all scores at once."""
+    scores = F.linear(states, matrix.weight, matrix.bias)
+    if seen is not None:
+        seen.hide(scores.T, 0)
+    return scores.topk(count, dim=1)
 
 
 def _best(states: Tensor, matrix: ItemMatrix, count: int, seen: SeenItems | None) -> tuple[Tensor, Tensor]:

@@ -76,6 +76,8 @@ class Recognizer(Product):
         if not isinstance(sound, SoundFeatures) or len(sound) != own.model.config.inputs:
             raise ValueError(f"{names[0]}: its features do not match the model: its config.json is damaged")
         decoding = settings.read(SpeechDecoding, own.facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
+        if not own.model.config.ctc:
+            decoding = replace(decoding, ctc_weight=0.0)
         own.model.eval()
         return cls(own.model, sound, vocabulary, own.facts, decoding)
 
@@ -88,6 +90,11 @@ class Recognizer(Product):
         """Whether the text is in another language than the speech: then words have no times."""
         spoken, written = self.facts.get("language"), self.facts.get("target_language")
         return written is not None and written != spoken
+
+    @property
+    def timed(self) -> bool:
+        """Whether words have times, which CTC finds."""
+        return self.model.config.ctc and not self.translates
 
     # what a user asks
 
@@ -171,11 +178,11 @@ class Recognizer(Product):
         """The best hypotheses for normalized features, and what CTC says at each state."""
         memory, counts = self.encode(frames)
         dtype = next(self.model.parameters()).dtype
-        logp = ctc_logp(self.model, memory)
+        logp = ctc_logp(self.model, memory) if self.model.config.ctc else None
         with torch.autocast(self.device.type, enabled=False):
             memory = memory.to(dtype)
             found = search_speech(self.model, memory, counts, self.vocabulary.special, config, language, logp)
-        said = logp.float().cpu().numpy()
+        said = np.zeros((*memory.shape[:2], 0)) if logp is None else logp.float().cpu().numpy()
         return [(own, said[i, : int(counts[i])]) for i, own in enumerate(found)]
 
     def encode(self, frames: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -201,7 +208,7 @@ class Recognizer(Product):
     def _windows(self, frames: np.ndarray, config: SpeechDecoding) -> list[Window]:
         longest = float(self.facts.get("longest_seconds") or config.window)
         size = max(2 * self.model.least_frames, round(min(config.window, longest) / self.sound.seconds))
-        context = 0 if self.translates else min(round(config.overlap / self.sound.seconds), size // 4)
+        context = 0 if not self.timed else min(round(config.overlap / self.sound.seconds), size // 4)
         quiet = frames.mean(axis=1) if self.sound.settings.kind == "fbank" else frames[:, 0]
         return cut(quiet, size, context)
 
@@ -219,7 +226,7 @@ class Recognizer(Product):
         if len(windows) == 1:
             texts = [self._text(own.tokens) for own in found[0][0]] or [""]
             return Transcription(texts[0], seconds, self._words(*found[0]) if times else [], score, texts[1:])
-        if self.translates:
+        if not self.timed:
             texts = [self._text(own[0].tokens) for own, _ in found if own]
             return Transcription(" ".join(filter(None, texts)), seconds, [], score)
         words = [
@@ -234,7 +241,7 @@ class Recognizer(Product):
 
     def _words(self, found: list[Hypothesis], logp: np.ndarray, offset: float = 0.0) -> list[Word]:
         """The words of the best hypothesis and their times."""
-        if not found or self.translates:
+        if not found or not self.timed:
             return []
         tokens = [token for token in found[0].tokens if token != self.vocabulary.special.last]
         spans = align(logp, tokens)

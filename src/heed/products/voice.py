@@ -13,7 +13,10 @@ from heed.data.audio.voices import spelled
 from heed.models.abilities import SpeaksText
 from heed.models.package import Package
 from heed.products.product import Product, as_texts, in_batches, single
+from heed.products.pronunciation import Pronounce
+from heed.products.vocoder import Vocoder
 from heed.vocabularies.labels import Labels
+from heed.vocabularies.phonemes import Phonemes
 from heed.vocabularies.sound import SoundFeatures
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -46,6 +49,8 @@ class Voice(Product):
     ):
         self.model, self.sound, self.vocabulary, self.speakers = model.eval(), sound, vocabulary, speakers
         self.facts = dict(facts or {})
+        self.vocoder: Vocoder | None = None
+        self.pronounce: tuple[Pronounce, str] | None = None
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Voice":
@@ -72,15 +77,34 @@ class Voice(Product):
         def run(rows: list[int]) -> list[Utterance]:
             frames, ended = self.frames([ids[i] for i in rows], [number] * len(rows))
             return [
-                Utterance(texts[i], self.sound.sound(own), own, end)
+                Utterance(texts[i], self.sound_of(own), own, end)
                 for i, own, end in zip(rows, frames, ended, strict=True)
             ]
 
         return in_batches(run, range(len(texts)), [len(own) for own in ids], TOKENS)
 
+    def use_vocoder(self, vocoder: Vocoder) -> None:
+        """Make sound by a vocoder from now on; one that reads other spectrograms is refused."""
+        vocoder.check(self.sound)
+        vocoder.model.to(self.device)
+        self.vocoder = vocoder
+
+    def use_g2p(self, pronounce: Pronounce, name: str = "the model") -> None:
+        """Pronounce words that the voice's dictionary lacks by a model; `name` is for errors."""
+        if not isinstance(self.vocabulary, Phonemes):
+            raise ValueError(f"this voice reads letters, not phonemes: it does not need {name} (--g2p)")
+        self.pronounce = pronounce, name
+
+    def sound_of(self, frames: np.ndarray) -> Sound:
+        """The sound of normalized frames, by the vocoder or by Griffin and Lim's algorithm."""
+        return self.vocoder.sound(self.sound, frames) if self.vocoder else self.sound.sound(frames)
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts; what cannot be spoken is refused."""
-        found = self.vocabulary.encode([spelled(text) for text in texts])
+        vocabulary = self.vocabulary
+        if self.pronounce and (missing := vocabulary.missing(texts)):
+            vocabulary = vocabulary.extended(self.pronounce[0](missing), self.pronounce[1])
+        found = vocabulary.encode([spelled(text) for text in texts])
         for number, own in enumerate(found, 1):
             if not [i for i in own if i != self.vocabulary.special.unknown]:
                 raise ValueError(f"text {number} has nothing the model can speak")

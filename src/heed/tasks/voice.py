@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from heed.config import check_not_negative
+from heed.data import pronunciations
 from heed.data.audio import manifests
 from heed.data.audio.batches import Speech
 from heed.data.audio.prepare import SpeechCorpus, features_of, prepare
@@ -19,6 +20,7 @@ from heed.data.prepare import digest
 from heed.evaluation.voice import distortion
 from heed.models.abilities import SpeaksText
 from heed.models.package import Package
+from heed.products.pronunciation import open_model
 from heed.products.voice import Voice
 from heed.tasks.base import Metric, Objective, Prepared, Task, Tell, Validation, ValidationResult
 from heed.tasks.speech import hold_out
@@ -26,8 +28,10 @@ from heed.tasks.validation import sample_rows
 from heed.tasks.voice_loss import VoiceLoss, last_steps
 from heed.vocabularies import characters
 from heed.vocabularies.labels import Labels
+from heed.vocabularies.phonemes import of_dictionary
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.sound import SoundFeatures
+from heed.vocabularies.vocabulary import Vocabulary
 
 NEAR = 5  # frames: an end that is no farther from the true one is right
 VALID_FRAMES = 20_000  # of a batch of validation
@@ -78,8 +82,8 @@ class SpeechSynthesis(Task):
         key, corpus = prepare(train, features, tell, speeds=data.speeds, longest=data.max_seconds)
         valid_key, valid_corpus = prepare(valid, features, tell, longest=data.max_seconds)
         features = SoundFeatures(features.settings, *corpus.moments) if base is None else features
-        texts = [spelled(text) for text in corpus.texts]
-        words = base.processors["text"] if base is not None else characters.learn("characters", texts, SubwordsConfig())
+        texts = [spelled(text) for own in (corpus, valid_corpus) for text in own.texts]
+        words = base.processors["text"] if base is not None else learned(data, texts, len(corpus.texts))
         speakers = Labels(sorted(set(corpus.speakers)))
         unknown = sorted({own for own in valid_corpus.speakers if own not in speakers.names})
         if unknown:
@@ -145,6 +149,22 @@ class SpeechSynthesis(Task):
             "speakers": ", ".join(speakers),
             "licence of the data": recipe.data.licence or "not stated",
         }
+
+
+def learned(data: VoiceConfig, texts: list[str], trained: int) -> Vocabulary:
+    """What reads texts, of which the first `trained` are those of training: letters, or the phonemes of a dictionary."""
+    if data.phonemes is None:
+        return characters.learn("characters", texts[:trained], SubwordsConfig())
+    words = of_dictionary(pronunciations.read(Path(data.phonemes)))
+    missing = words.missing(texts)
+    if missing and data.g2p is None:
+        raise ValueError(
+            f"data.phonemes, {data.phonemes}, lacks {len(missing):,} of the words in the texts ({', '.join(missing[:3])}): add them, or set "
+            "data.g2p to a model that pronounces them (recipes/g2p.toml)"
+        )
+    if missing:
+        words.add(open_model(data.g2p)(missing), data.g2p)
+    return words
 
 
 def numbers_of(corpus: SpeechCorpus, speakers: Labels) -> list[int]:

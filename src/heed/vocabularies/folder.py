@@ -16,8 +16,10 @@ from heed.vocabularies import (
     marian,
     mbart50,
     pegasus,
+    phonemes,
     roberta,
     sentencepiece,
+    speech2text,
     wordpiece,
     words,
 )
@@ -25,11 +27,11 @@ from heed.vocabularies.sentencepiece import Subwords
 from heed.vocabularies.text_parts import plain
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
-# Modules with `read`, `write` and `learn`, by the `kind` of their vocabulary class. SentencePiece models, the default, have none.
+# Modules with `read`, `write` and, unless they are only read, `learn`, by the `kind` of their vocabulary class. SentencePiece models, the default, have none.
 KINDS = {
     "marian": marian, "bart": byte_bpe, "pegasus": pegasus, "words": words, "gpt": gpt, "gpt2": gpt2, "ctrl": ctrl, "mbart50": mbart50,
     "m2m100": m2m100, "characters": characters, "bytes": characters, "wordpiece": wordpiece, "roberta": roberta, "albert": albert,
-    "bigbird": bigbird,
+    "bigbird": bigbird, "phonemes": phonemes, "speech2text": speech2text,
 }  # fmt: skip
 
 

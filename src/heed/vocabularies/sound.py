@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from heed import config
 from heed.audio import features
@@ -32,6 +34,7 @@ class FeatureSettings:
     shift: float = 10.0
     normalize: Literal["utterance", "corpus"] = "utterance"
     given: int = 0
+    top: float | None = None  # Hz: where the highest filter of "mel" ends; half the rate by default
 
     def __post_init__(self):
         if not RATES[0] <= self.rate <= RATES[1]:
@@ -43,6 +46,8 @@ class FeatureSettings:
             )
         if not FEWEST <= self.size <= MOST:
             raise ValueError(f"a frame has {self.size} numbers; it must have {FEWEST} to {MOST:,}")
+        if self.top is not None and not 100 <= self.top <= self.rate / 2:
+            raise ValueError(f"top is {self.top:g}; it must be from 100 to half the rate, {self.rate / 2:g} Hz")
         if self.kind == "mfcc" and self.cepstra > self.mels:
             raise ValueError(f"cepstra is {self.cepstra}; it must be at most mels, {self.mels}")
 
@@ -50,6 +55,11 @@ class FeatureSettings:
     def size(self) -> int:
         """How many numbers a frame is."""
         return {"mfcc": self.cepstra, "given": self.given}.get(self.kind, self.mels)
+
+    @property
+    def spectrum(self) -> dict[str, Any]:
+        """How spectrograms are computed."""
+        return {**self.samples, "top": self.top}
 
     @property
     def samples(self) -> dict[str, int]:
@@ -81,7 +91,7 @@ class SoundFeatures:
         samples = torch.from_numpy(resample(sound.samples, sound.rate, s.rate))
         with torch.autocast("cpu", enabled=False):
             if s.kind == "mel":
-                return mel_spectrogram(samples, s.rate, s.mels, **s.samples).numpy()
+                return mel_spectrogram(samples, s.rate, s.mels, **s.spectrum).numpy()
             log_mel = features.fbank(samples, s.rate, s.mels, frame=s.frame, shift=s.shift)
             return (features.mfcc(log_mel, s.cepstra) if s.kind == "mfcc" else log_mel).numpy()
 
@@ -95,15 +105,19 @@ class SoundFeatures:
             return frames
         return ((frames - mean) / np.maximum(deviation, 1e-5)).astype(np.float32)
 
-    def sound(self, frames: np.ndarray) -> Sound:
-        """The sound of normalized features that can be heard."""
+    def log_mel(self, frames: np.ndarray) -> Float[Tensor, "t mels"]:
+        """Normalized features that can be heard, as they were before they were normalized."""
         s = self.settings
         if s.kind != "mel" or s.normalize != "corpus":
             raise ValueError(f"{s.kind!r} features cannot be turned into audio")
         mean, deviation = (np.asarray(own, dtype=np.float32) for own in (self.mean, self.deviation))
-        log_mel = torch.from_numpy(frames * np.maximum(deviation, 1e-5) + mean)
+        return torch.from_numpy(frames * np.maximum(deviation, 1e-5) + mean).float()
+
+    def sound(self, frames: np.ndarray) -> Sound:
+        """The sound of normalized features, by Griffin and Lim's algorithm."""
+        s, log_mel = self.settings, self.log_mel(frames)
         with torch.autocast("cpu", enabled=False):
-            return Sound(sound_of(log_mel.float(), s.rate, **s.samples).clamp(-1, 1).numpy(), s.rate)
+            return Sound(sound_of(log_mel, s.rate, **s.spectrum).clamp(-1, 1).numpy(), s.rate)
 
     def __call__(self, sound: Sound) -> np.ndarray:
         return self.normalized(self.frames(sound))

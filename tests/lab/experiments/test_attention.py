@@ -75,7 +75,7 @@ def test_padding_changes_nothing_if_it_is_masked(lab):
 
 def test_what_is_shown_is_what_was_measured(lab):
     shown = {table.title: table for table in attention.tables(lab)}
-    transposed = shown["Why K is transposed: words are rows in Q and in K, and row has to meet row"]
+    transposed = shown["Why K is transposed: words are rows in both Q and K, and a product multiplies rows by columns"]
     assert all(row[1] == row[2] for row in transposed.rows)
     weights = shown["Their weights, softmax(q Kᵀ / √3)"].rows[0][1:]
     assert [float(cell) for cell in weights] == pytest.approx(lab.words.weights[0], abs=1e-16)

@@ -25,8 +25,8 @@ def test_each_group_is_scored_by_itself():
     assert result.share["fixed"] == pytest.approx([1, 18 / 23])
     assert gap_to_best(result) == {"fixed": pytest.approx([0, 100 - expected]), "perfect": pytest.approx([0, 0])}
     assert summary(result) == (
-        f"Of sources of 3–4 words fixed is 0.0 points of BLEU behind the best, of 8–9 words {100 - expected:.1f}; of these "
-        "perfect has the most, 100.0."
+        "On sources of 3–4 words, fixed is 0.0 BLEU points behind the best system, on sources of 8–9 words "
+        f"{100 - expected:.1f}; the best on the longest is perfect, with 100.0."
     )
 
 

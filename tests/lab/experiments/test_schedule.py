@@ -51,7 +51,7 @@ def test_what_is_stuck_is_named(small):
     courses = {"post": {"constant": stuck, "warm-up, cosine": fine}, "pre": {"constant": fine, "warm-up, cosine": fine}}
     said = schedule.summary(schedule.Schedules(1, 8, 12, 4, 0.02, 0, math.log(16), small.rates, courses))
     assert said == (
-        "At a peak of 0.02, 1 of 4 trainings stay at the loss of guessing, 2.77: post-norm / constant; the others learn."
+        "At a peak of 0.02, 1 of 4 runs stay at the loss of guessing, 2.77: post-norm / constant; the others learn."
     )
 
 

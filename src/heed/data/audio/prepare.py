@@ -1,7 +1,10 @@
 """From recordings to features in a memory-mapped array, which are computed once and used again."""
 
 import json
-from collections.abc import Callable, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -107,10 +110,9 @@ def _write(
     rows, left_out, seconds = [], 0, 0.0
     sums = np.zeros((2, len(features)))
     with open(part / "features.f32", "wb") as file:
-        for number, own in enumerate(utterances):
+        for number, (own, versions) in enumerate(_in_order(utterances, features, speeds)):
             if number % 50 == 0:
                 tell("computing features", number)
-            versions = computed(own, features, speeds)
             length = len(versions[0]) * features.seconds
             if length > longest or not len(versions[0]):
                 left_out += 1
@@ -131,6 +133,27 @@ def _write(
     }  # fmt: skip
     for name, values in (("corpus.json", facts), ("rows.json", rows)):
         (part / name).write_text(json.dumps(values, ensure_ascii=False), "utf-8", newline="\n")
+
+
+def _in_order(
+    utterances: Sequence[Utterance], features: SoundFeatures, speeds: Sequence[float]
+) -> Iterator[tuple[Utterance, list[np.ndarray]]]:
+    """Each recording with its features, in order; threads read and transform the next ones."""
+    count = os.cpu_count() or 1
+    with ThreadPoolExecutor(count) as threads:
+        waiting = deque()
+        try:
+            for own in utterances:
+                waiting.append((own, threads.submit(computed, own, features, speeds)))
+                if len(waiting) > 4 * count:
+                    first, done = waiting.popleft()
+                    yield first, done.result()
+            while waiting:
+                first, done = waiting.popleft()
+                yield first, done.result()
+        finally:
+            for _, left in waiting:
+                left.cancel()
 
 
 def computed(own: Utterance, features: SoundFeatures, speeds: Sequence[float] = (1.0,)) -> list[np.ndarray]:

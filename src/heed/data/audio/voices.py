@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from heed.data.audio.batches import Speech
 from heed.data.audio.config import AudioConfig
 from heed.data.batching import DataPosition, plan
 from heed.data.packing import to_device
-from heed.vocabularies.sound import SoundFeatures
+from heed.vocabularies.sound import FeatureSettings, SoundFeatures
 from heed.vocabularies.vocabulary import SpecialTokens
 
 
@@ -25,6 +25,17 @@ class VoiceConfig(AudioConfig):
     frame: float = 64.0  # frame length in milliseconds
     shift: float = 16.0  # frame shift in milliseconds
     normalize: Literal["corpus"] = "corpus"  # mean 0 and deviation 1 over all recordings
+    top: float | None = None  # where the highest mel filter ends, in Hz; default: half the rate
+    phonemes: str | None = None  # a pronouncing dictionary: English texts are read as phonemes, not as letters
+    g2p: str | None = None  # a model that pronounces words that the dictionary lacks (recipes/g2p.toml)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.g2p and not self.phonemes:
+            raise ValueError("data.g2p is for words that data.phonemes lacks: set data.phonemes, a dictionary, too")
+
+    def settings(self, given: int = 0) -> FeatureSettings:
+        return replace(super().settings(given), top=self.top)
 
 
 def spelled(text: str) -> str:

@@ -126,9 +126,9 @@ def _padding() -> Padding:
 def summary(result: AttentionLab) -> str:
     """The result in one sentence."""
     return tr(
-        "At temperature {cold:g} the soft look-up of alpha returns {value:.2f}, as the dictionary does; three words by hand differ from "
-        "heed.nn.attention by at most {words:.0e}, eight heads of three numbers by {heads:.0e}, the two maskings from each other by {masks:.0e}, "
-        "and padding to {length} changes the logits by {padding:.0e}.",
+        "At temperature {cold:g} the soft lookup of alpha returns {value:.2f}, like the dictionary; three words by hand differ from heed.nn.attention "
+        "by at most {words:.0e}, eight heads of width three by {heads:.0e}, the two ways to mask from each other by {masks:.0e}, and padding to "
+        "{length} changes the logits by {padding:.0e}.",
         cold=result.look_up.temperatures[-1],
         value=result.look_up.alpha[-1],
         words=result.words.difference,
@@ -146,7 +146,7 @@ def tables(result: AttentionLab) -> list[Table]:
 
 def _look_up_table(result: AttentionLab) -> Table:
     own = result.look_up
-    title = tr("A dictionary looked up softly: softmax(query · key / temperature), and the values averaged by it")
+    title = tr("A soft dictionary lookup: softmax(query · key / temperature), and the weighted average of the values")
     columns = [tr("temperature"), *DICTIONARY, tr("alpha gives"), tr("delta gives"), tr("between the first two")]
     rows = {
         f"{temperature:g}": (*own.weights[i], own.alpha[i], own.delta[i], own.halfway[i])
@@ -186,8 +186,8 @@ def _word_tables(result: AttentionLab) -> list[Table]:
     return [
         Table(tr("Three words by hand: one head of width 3"), columns, integers),
         Table(
-            tr("Why K is transposed: words are rows in Q and in K, and row has to meet row"),
-            [tr("query · key"), tr("cell of Q Kᵀ"), "q · k", tr("cell of Q K")],
+            tr("Why K is transposed: words are rows in both Q and K, and a product multiplies rows by columns"),
+            [tr("query · key"), tr("entry of Q Kᵀ"), "q · k", tr("entry of Q K")],
             transposed,
         ),
         Table(tr("Their weights, softmax(q Kᵀ / √3)"), ["", *WORDS], weights),
@@ -205,7 +205,7 @@ def _last_tables(result: AttentionLab) -> list[Table]:
     own = result.masks
     stages = {
         tr("softmax"): own.weights,
-        tr("later ones 0"): own.zeroed,
+        tr("later words 0"): own.zeroed,
         tr("rows divided by their sum"): own.after,
         tr("masked before softmax"): own.before,
     }
@@ -216,10 +216,10 @@ def _last_tables(result: AttentionLab) -> list[Table]:
     ]
     padding = zip(result.padding.lengths, result.padding.masked, result.padding.unmasked, strict=True)
     return [
-        Table(tr("Eight heads of three numbers"), [tr("matrix"), tr("shape"), ""], shapes),
+        Table(tr("Eight heads of width three"), [tr("matrix"), tr("shape"), ""], shapes),
         Table(tr("Two ways to mask"), ["", *WORDS], masked),
         Table(
-            tr("Five words padded: the largest change of a logit"),
+            tr("Five words with padding: the largest change in a logit"),
             [tr("length"), tr("padding masked"), tr("no mask")],
             [[str(length), f"{masked:.1e}", f"{unmasked:.2f}"] for length, masked, unmasked in padding],
         ),

@@ -15,11 +15,11 @@ from heed.lab.language import tr
 def draw(result: AttentionLab) -> Figure:
     """Three rows: what is looked up and how near vectors are; three words by hand; heads, masks and padding."""
     caption = tr(
-        "Top: a query is compared with all keys, and the values are averaged by the softmax of what comes out; as the temperature falls, the average becomes the dictionary's answer. "
-        "A dot product grows with the length of v, a cosine does not, a distance falls as vectors come near. "
-        "Middle: every number of one head over three words, made by hand; heed.nn.attention gives the same. "
-        "Bottom: eight heads see the same words in eight ways. Weights that are set to 0 after the softmax and renormalised are those of a mask before it. "
-        "Padding changes nothing as long as it is masked."
+        "Top: a query is compared with all keys, and the softmax of the results weights the average of the values; as the temperature falls, the "
+        "average approaches the dictionary's answer. The dot product grows with the length of v, the cosine does not, and the distance falls as vectors "
+        "get closer. Middle: every number of one head over three words, computed by hand; heed.nn.attention gives the same. Bottom: eight heads see the "
+        "same words in eight ways. Weights that are set to 0 after the softmax and renormalised equal those masked before it. Padding changes nothing "
+        "as long as it is masked."
     )
     fig = charts.new_figure(tr("Attention, from a dictionary to eight heads"), caption, height=11.0)
     grid = fig.add_gridspec(3, 1, height_ratios=[3.0, 2.1, 3.4])
@@ -36,7 +36,7 @@ def draw(result: AttentionLab) -> Figure:
 
 
 def _weights(panel: Axes, result: AttentionLab) -> None:
-    title = tr("Soft look-up of alpha:\nthe weight of each key")
+    title = tr("Soft lookup of alpha:\nthe weight of each key")
     charts.style_axes(panel, title, tr("temperature"))
     for number, color in enumerate(SERIES[: len(DICTIONARY)]):
         weights = [row[number] for row in result.look_up.weights]
@@ -52,7 +52,7 @@ def _falling(panel: Axes) -> None:
 
 
 def _values(panel: Axes, result: AttentionLab) -> None:
-    charts.style_axes(panel, tr("What is returned: it becomes\nthe dictionary's answer"), tr("temperature"))
+    charts.style_axes(panel, tr("The returned value approaches\nthe dictionary's answer"), tr("temperature"))
     own = result.look_up
     for name in ("alpha", "delta"):
         panel.axhline(DICTIONARY[name], color=MUTED, linewidth=0.8, linestyle=":")
@@ -122,7 +122,7 @@ def _heads(fig: Figure, place: SubplotSpec, heads: list[Matrix]) -> None:
 
 def _masks(fig: Figure, place: SubplotSpec, own: Masks) -> None:
     grid = place.subgridspec(2, 2)
-    titles = [tr("Two ways to mask\nsoftmax"), tr("later ones 0"), tr("renormalised"), tr("masked before")]
+    titles = [tr("Two ways to mask\nsoftmax"), tr("later words 0"), tr("renormalised"), tr("masked before")]
     for number, values in enumerate((own.weights, own.zeroed, own.after, own.before)):
         panel = fig.add_subplot(grid[number // 2, number % 2])
         _map(panel, values, 1.0, titles[number], ".2f", dark=0.55, size=7.2)
@@ -132,7 +132,7 @@ def _masks(fig: Figure, place: SubplotSpec, own: Masks) -> None:
 
 def _padding(panel: Axes, result: AttentionLab) -> None:
     own = result.padding
-    charts.style_axes(panel, tr("Five words padded:\nthe largest change of a logit"), tr("length"), log=True)
+    charts.style_axes(panel, tr("Five words with padding:\nthe largest change in a logit"), tr("length"), log=True)
     floor = 1e-17
     charts.line(panel, own.lengths[1:], own.unmasked[1:], WARM, marker="o")
     charts.line(panel, own.lengths[1:], [max(value, floor) for value in own.masked[1:]], ACCENT, marker="o")
@@ -140,4 +140,4 @@ def _padding(panel: Axes, result: AttentionLab) -> None:
     panel.set_xticks(own.lengths[2:], [str(length) for length in own.lengths[2:]])
     panel.set_ylim(floor, 1e3)
     charts.note(panel, 0.04, 0.66, tr("no mask"), color=WARM)
-    charts.note(panel, 0.04, 0.27, tr("padding masked:\nrounding alone"), color=ACCENT)
+    charts.note(panel, 0.04, 0.27, tr("padding masked:\nonly rounding"), color=ACCENT)

@@ -125,7 +125,7 @@ def summary(result: Bias) -> str:
         tr("{task}: {body} ({right:.0%})", task=names[task], body=names[best(result, task)], right=result.accuracy[task][best(result, task)].new)
         for task in TASKS
     ]  # fmt: skip
-    return tr("Best in situations that training did not have: {winners}.", winners=", ".join(winners))
+    return tr("Best in situations not seen in training: {winners}.", winners=", ".join(winners))
 
 
 def tables(result: Bias) -> list[Table]:
@@ -144,8 +144,8 @@ def tables(result: Bias) -> list[Table]:
                     f"{result.chance[task]:.0%}",
                 ]
             )
-    columns = ["", tr("expected to be good"), tr("as in training"), tr("new situation"), tr("by chance")]
-    title = tr("Right answers after {steps} steps of {rows} rows", steps=result.steps, rows=result.rows)
+    columns = ["", tr("expected to do well"), tr("as in training"), tr("new situation"), tr("by chance")]
+    title = tr("Accuracy after {steps} steps with batches of {rows} rows", steps=result.steps, rows=result.rows)
     weights = [[names[body], f"{count:,}"] for body, count in result.weights.items()]
     return [Table(title, columns, rows), Table(tr("Weights"), ["", tr("count")], weights)]
 
@@ -153,11 +153,12 @@ def tables(result: Bias) -> list[Table]:
 def figure(result: Bias) -> Figure:
     """A panel for each task: the accuracy of each network in both situations."""
     caption = tr(
-        "Three networks with as many weights learn three tasks; each is tested in situations as in training (pale) and in new ones (full). A pattern is to be recognized where it never stood; a running state to be kept over twice the length; "
-        "one of twelve pairs to be recalled after training with six. The lecture notes name the bias of recurrence, temporal invariance and locality by a Markov chain: the same step everywhere, and only the last state matters. "
-        "The dotted line is chance.",
+        "Three networks with nearly the same number of weights learn three tasks; each is tested in situations as in training (pale) and in new ones "
+        "(full colour): recognizing a pattern where it never occurred in training, keeping a running state over twice the length, and recalling one of "
+        "twelve pairs after training with six. The lecture notes name the bias of recurrence: temporal invariance and locality, from its Markov "
+        "structure. The same step is applied everywhere, and only the previous state matters. The dotted line is chance.",
     )  # fmt: skip
-    fig = charts.new_figure(tr("Inductive bias: what a network expects before it has learned"), caption, height=5.6)
+    fig = charts.new_figure(tr("Inductive bias: what a network assumes before training"), caption, height=5.6)
     names, situations = _names(), _situations()
     for panel, (task, bodies) in zip(fig.subplots(1, 3, sharey=True), result.accuracy.items(), strict=True):
         charts.style_axes(panel, names[task], " → ".join(situations[task]))

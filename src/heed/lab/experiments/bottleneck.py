@@ -84,7 +84,8 @@ def summary(result: Bottleneck) -> str:
     best = min(gap, key=lambda name: gap[name][-1])
     low, high = result.bounds[0], result.bounds[-1]
     return tr(
-        "Of sources of {low} words {worst} is {near:.1f} points of BLEU behind the best, of {high} words {far:.1f}; of these {best} has the most, {most:.1f}.",
+        "On sources of {low} words, {worst} is {near:.1f} BLEU points behind the best system, on sources of {high} words {far:.1f}; the best on the "
+        "longest is {best}, with {most:.1f}.",
         low=_range(low),
         high=_range(high),
         worst=worst,
@@ -101,28 +102,29 @@ def tables(result: Bottleneck) -> list[Table]:
     sizes = [tr("sentences"), *(f"{size:,}" for size in (*result.sentences, sum(result.sentences)))]
     bleu = [[*row, f"{result.whole[row[0]]:.2f}"] for row in charts.table_rows(result.bleu, ".1f")]
     return [
-        Table(tr("BLEU by the length of the source"), [*columns, tr("all")], [sizes, *bleu]),
-        Table(tr("Output words per word of the reference"), columns, charts.table_rows(result.share, ".2f")),
+        Table(tr("BLEU by source length"), [*columns, tr("all")], [sizes, *bleu]),
+        Table(tr("Output words per reference word"), columns, charts.table_rows(result.share, ".2f")),
     ]
 
 
 def figure(result: Bottleneck) -> Figure:
     """BLEU by length, and how far each system is behind the best."""
     caption = tr(
-        "Each point is a group of about as many sentences, by the words of their sources. A decoder that is given one vector of a fixed size has to find all of the source in it, "
-        "however long the source was; one with attention looks at the source again with each word it writes."
+        "Each point is a group of sentences with similar source lengths; the groups are of about the same size. A decoder that is given one fixed-size "
+        "vector has to find the whole source in it, however long the source was; a decoder with attention looks at the source again for each word it "
+        "writes."
     )
     fig = charts.new_figure(tr("The bottleneck of a fixed vector"), caption, height=5.6)
     left, right = fig.subplots(1, 2)
-    _lines(left, result, result.bleu, tr("BLEU by the length of the source"), "BLEU")
-    _lines(right, result, gap_to_best(result), tr("Behind the best system"), tr("points of BLEU"))
+    _lines(left, result, result.bleu, tr("BLEU by source length"), "BLEU")
+    _lines(right, result, gap_to_best(result), tr("Gap to the best system"), tr("BLEU points"))
     right.invert_yaxis()
     charts.label_line_ends(right, list(result.bleu))
     return fig
 
 
 def _lines(panel: Axes, result: Bottleneck, values: Mapping[str, Sequence[float]], title: str, ylabel: str) -> None:
-    charts.style_axes(panel, title, tr("words of the source"), ylabel)
+    charts.style_axes(panel, title, tr("source words"), ylabel)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     for number, scores in enumerate(values.values()):
         charts.line(panel, result.middle, scores, SERIES[number % len(SERIES)], marker="o")

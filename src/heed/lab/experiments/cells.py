@@ -1,4 +1,4 @@
-"""The recurrent cells and layer norm written out gate by gate, to read beside their formulas; the models use torch's.
+"""The recurrent cells and layer norm written out gate by gate, to read alongside their formulas; the models use torch's.
 
 Shapes: d the width of the input x, D the width of the state h. W_x has a block of D × d for each gate, W_h one of D × D,
 and each bias one of D.

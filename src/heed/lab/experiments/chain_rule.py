@@ -79,7 +79,7 @@ def by_autograd(t: float) -> float:
 
 
 def tables(own: ChainRule) -> list[Table]:
-    """The three terms, and their sum beside the other ways."""
+    """The three terms, and their sum compared with the other computations."""
     columns = ["", tr("value"), "∂f/∂·", "d·/dt", tr("product")]
     rows = zip(own.values, own.partials, own.rates, own.products, strict=True)
     terms = charts.table_rows(dict(zip("xyz", rows, strict=True)), ".6f")
@@ -87,7 +87,7 @@ def tables(own: ChainRule) -> list[Table]:
         tr("sum of the products, J_f · dx/dt"): own.total,
         tr("autograd"): own.autograd,
         tr("e cos(t − 1), since y z² = 1"): own.closed_form,
-        tr("second line of the notes, whose last term lacks z"): own.middle,
+        tr("second line of the notes, with z missing in the last term"): own.middle,
     }
     title = tr("Chain rule at t = {t:g}: f = sin(x) e^(y z²), x = t − 1, y = t², z = 1/t", t=own.t)
     return [

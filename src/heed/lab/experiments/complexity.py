@@ -138,7 +138,7 @@ def summary(result: Complexity) -> str:
     curves = result.over_length
     where = _exceeds_from(curves.places, curves.formula, "GRU")
     text = tr(
-        "With d = {dim} self-attention has more operations than a GRU or a convolution of three {where}",
+        "With d = {dim}, self-attention needs more operations than a GRU or a convolution with kernel 3 {where}",
         dim=result.dim,
         where=where,
     )
@@ -160,7 +160,7 @@ def shown_name(name: str) -> str:
         "self-attention": tr("self-attention"),
         "restricted": tr("restricted"),
         "convolution": tr("convolution"),
-        FULL_WEIGHTS: tr("weights held"),
+        FULL_WEIGHTS: tr("weights stored"),
     }
     return names.get(name, name)
 
@@ -181,17 +181,17 @@ def tables(result: Complexity) -> list[Table]:
         [shown_name(name), kind.table, kind.exact, str(kind.steps(last)), str(kind.path(last))]
         for name, kind in LAYERS.items()
     ]
-    columns = [tr("layer"), tr("operations"), tr("multiplications here"), tr("steps, n = {last}", last=last), tr("longest path")]  # fmt: skip
-    found = [Table(tr("Costs by formula: n places of width d"), columns, formulas)]
+    columns = [tr("layer"), tr("operations"), tr("multiplications in Heed"), tr("steps, n = {last}", last=last), tr("longest path")]  # fmt: skip
+    found = [Table(tr("Costs by formula: n positions of width d"), columns, formulas)]
     for device in result.devices:
         times, wide = device.over_length, device.over_width
-        title = tr("Milliseconds on {device} for {tokens} tokens, there and back", device=device.name, tokens=device.tokens)  # fmt: skip
+        title = tr("Milliseconds on {device} for {tokens} tokens, forward and backward", device=device.name, tokens=device.tokens)  # fmt: skip
         by_n, by_d = tr("d = {dim}, by n", dim=result.dim), tr("n = {length}, by d", length=result.length)
         kilobytes = {name: [value / 1000 for value in own] for name, own in times.bytes_a_token.items()}
         found += [
             _table(f"{title}: {by_n}", times.places, times.milliseconds),
             _table(f"{title}: {by_d}", wide.places, wide.milliseconds),
-            _table(tr("Kilobytes kept a token, d = {dim}, by n", dim=result.dim), times.places, kilobytes),
+            _table(tr("Kilobytes stored per token, d = {dim}, by n", dim=result.dim), times.places, kilobytes),
         ]
     return found
 
@@ -204,15 +204,16 @@ def _table(title: str, sizes: list[int], values: dict[str, list[float]]) -> Tabl
 def figure(result: Complexity) -> Figure:
     """Counts in the first row, timings of each device in the next ones."""
     caption = tr(
-        "Lines above are formulas, dots what torch counts in the layers themselves: multiplications, projections included. With 6 n d² a GRU and a convolution of three have as many as self-attention at n = d, "
-        "below which self-attention has fewer, above which more. The clock says more: the same number of tokens is given in rows of n, forward and back. What recurrence loses is time: its n steps have "
-        "to wait for each other. What self-attention would cost is memory, where the weights of all pairs are held (dashed); the kernel that models use keeps none. Restricted attention here copies each "
-        "window, so it is cheap in operations and not in memory."
+        "Top: lines are formulas, dots are what torch counts in the layers themselves: multiplications, including projections. With 6 n d², a GRU and a "
+        "convolution with kernel 3 need as many as self-attention at n = d; self-attention needs fewer below that, and more above. Timings tell more: "
+        "every layer gets the same number of tokens in rows of n, forward and backward. Recurrence loses time, because its n steps have to wait for "
+        "each other. Self-attention costs memory if the weights of all pairs are stored (dashed); the kernel that the models use stores none. "
+        "Restricted attention copies each window here, so it saves operations but not memory."
     )
     fig = charts.new_figure(tr("What a layer costs"), caption, height=4.4 + 3.3 * len(result.devices))
     panels = fig.subplots(1 + len(result.devices), 3)
-    by_n = tr("Multiplications a token by n, d = {dim}", dim=result.dim)
-    by_d = tr("Multiplications a token by d, n = {length}", length=result.length)
+    by_n = tr("Multiplications per token by n, d = {dim}", dim=result.dim)
+    by_d = tr("Multiplications per token by d, n = {length}", length=result.length)
     _operations(panels[0][0], result.over_length, by_n, "n", result.dim)
     _operations(panels[0][1], result.over_width, by_d, "d", result.length)
     _lines(panels[0][2], result.over_length.places, result.path, tr("Longest path between two words"), "n")
@@ -221,7 +222,7 @@ def figure(result: Complexity) -> Figure:
         where = "CPU" if device.name == "cpu" else "GPU"
         by_n = tr("{where}: ms for {tokens:,} tokens by n", where=where, tokens=device.tokens)
         by_d = tr("{where}: ms for {tokens:,} tokens by d", where=where, tokens=device.tokens)
-        kept = tr("{where}: bytes kept a token by n", where=where)
+        kept = tr("{where}: bytes stored per token by n", where=where)
         _lines(row[0], over.places, over.milliseconds, by_n, "n", result.dim)
         _lines(row[1], wide.places, wide.milliseconds, by_d, "d", result.length)
         _lines(row[2], over.places, over.bytes_a_token, kept, "n", result.dim)

@@ -1,4 +1,4 @@
-"""Every worked number of the lecture notes beside Heed's, how far they are apart, and why."""
+"""Every worked number in the lecture notes compared with Heed's: how far apart they are, and why."""
 
 from dataclasses import dataclass
 
@@ -40,7 +40,7 @@ def measure(dim: int = 512, heads: int = 8, tokens: int = 256, seed: int = 0) ->
 def summary(result: Errata) -> str:
     """The result in one sentence."""
     return tr(
-        "Of {count} numbers of the notes, {agree} are Heed's to every digit they print; {differ} differ, each for a reason given above.",
+        "Of {count} numbers in the notes, {agree} match Heed's to every digit printed; {differ} differ, each for a reason given above.",
         count=len(result.claims), agree=sum(result.agree), differ=len(result.claims) - sum(result.agree),
     )  # fmt: skip
 
@@ -57,12 +57,12 @@ def tables(result: Errata) -> list[Table]:
             reasons.append([f"{part}  {what}", why])
     return [
         Table(
-            tr("The numbers of the notes and Heed's"),
-            ["", tr("notes"), "Heed", tr("deviation"), ""],
+            tr("The numbers in the notes, and Heed's"),
+            ["", tr("notes"), "Heed", tr("diff."), ""],
             rows,
         ),
         Table(tr("Why they differ"), ["", tr("reason")], reasons),
-        Table(tr("Slips without a number"), ["", tr("the notes"), tr("it should be")], slips()),
+        Table(tr("Slips that involve no number"), ["", tr("the notes"), tr("it should be")], slips()),
     ]
 
 
@@ -76,14 +76,17 @@ def _number(value: float) -> str:
 def figure(result: Errata) -> Figure:
     """The table, with a bar for the size of each deviation."""
     caption = tr(
-        "Each row is a number that the lecture notes print, or that follows from a formula of theirs, and the same number computed by the parts that Heed's models are built of. "
-        "The bar is their difference, relative to the larger of the two, on a logarithmic axis; no bar: the two are equal. Teal: equal to every digit that the notes print. Orange: not."
+        "Each row is a number that the lecture notes print, or that follows from one of their formulas, and the same number computed with the modules "
+        "that Heed's models are built from. The bar is the difference relative to the larger of the two, on a logarithmic axis; without a bar the two "
+        "are equal. Teal: equal to every digit that the notes print. Orange: different."
     )
     rows = len(result.claims)
-    fig = charts.new_figure(tr("The numbers of the notes, checked"), caption, width=12.0, height=0.215 * rows + 1.7)
+    fig = charts.new_figure(
+        tr("The numbers in the lecture notes, checked"), caption, width=12.0, height=0.215 * rows + 1.7
+    )
     words, bars = fig.subplots(1, 2, width_ratios=[2.1, 1.0])
     _write_rows(words, result)
-    charts.style_axes(bars, tr("Relative deviation"))
+    charts.style_axes(bars, tr("Relative difference"))
     bars.grid(False)
     bars.grid(axis="x", color=FAINT, linewidth=0.7)
     bars.set_xscale("log")

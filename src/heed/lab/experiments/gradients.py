@@ -143,8 +143,8 @@ def summary(result: Gradients) -> str:
     short, long = result.sentences
     factor = {name: short.gradient_at_answer(name) / long.gradient_at_answer(name) for name in NAMES}
     return tr(
-        "With {name} {far} words back instead of {near}, the gradient that comes to him is {rnn:,.0f} times smaller in the RNN, {gru:,.0f} in the GRU, {lstm:,.0f} in the LSTM "
-        "and {attention:.1f} by self-attention; the product ∏ Wᵀ diag f′ differs from autograd by at most {error:.0e}.",
+        "With {name} {far} words back instead of {near}, the gradient at that word is {rnn:,.0f} times smaller in the RNN, {gru:,.0f} in the GRU, "
+        "{lstm:,.0f} in the LSTM and {attention:.1f} with self-attention; the product ∏ Wᵀ diag f′ differs from autograd by at most {error:.0e}.",
         name=ANSWER,
         far=long.distance,
         near=short.distance,
@@ -172,7 +172,7 @@ def tables(result: Gradients) -> list[Table]:
     title = tr("‖∂h_t/∂h_k‖ by distance, and the gradient of the loss at {name}", name=ANSWER)
     far = result.length - 2
     sweep = charts.table_rows({f"{own.largest:g}": (own.quiet[far], own.words[far]) for own in result.sweep}, ".2g")
-    sweep_columns = [tr("largest singular value of W"), tr("quiet inputs"), tr("words")]
+    sweep_columns = [tr("largest singular value of W"), tr("small inputs"), tr("words")]
     return [
         Table(title, columns, charts.table_rows({shown_name(name): own for name, own in by_network.items()}, ".2g")),
         Table(tr("RNN, ‖∂h_t/∂h_k‖ at distance {far}", far=far + 1), sweep_columns, sweep),
@@ -184,10 +184,11 @@ def tables(result: Gradients) -> list[Table]:
 def figure(result: Gradients) -> Figure:
     """Gradients by distance, by the singular values of W, and word by word."""
     caption = tr(
-        "h_k: what a recurrent network remembers at place k, or what the first of six layers of self-attention is given there; no network is trained, and each line is the mean of several draws of the weights. "
-        "Each step back multiplies by Wᵀ diag f′ once more, so a recurrent gradient falls or grows by powers; gates slow that down. Self-attention has one step between any two words, near or far; "
-        "without residuals every layer takes its part of the gradient, and the word's own place is lost among the others. "
-        "Dots: the product of the lecture notes, which is autograd's result to {error:.0e}. Last row: the chain rule of the notes, and ∂E₃/∂W of a small RNN as the sum of its three terms.",
+        "h_k: the state of a recurrent network at position k, or the input of the first of six self-attention layers there. No network is trained, and "
+        "each line is the mean over several initializations. Each step back multiplies by Wᵀ diag f′ once more, so a recurrent gradient shrinks or "
+        "grows exponentially; gates slow this down. With self-attention any two words are one step apart; without residuals every layer reduces the "
+        "gradient, and a word's own position is lost among the others. Dots: the product in the lecture notes, which matches autograd to {error:.0e}. "
+        "Last row: the chain rule of the notes, and ∂E₃/∂W of a small RNN as the sum of its three terms.",
         error=result.product_error,
     )
     fig = charts.new_figure(tr("How far a gradient reaches"), caption, height=12.8)
@@ -204,7 +205,7 @@ def figure(result: Gradients) -> Figure:
 
 
 def _by_distance(panel: Axes, result: Gradients) -> None:
-    charts.style_axes(panel, tr("‖∂h_t/∂h_k‖ by distance,\nnothing trained yet"), "t − k", log=True)
+    charts.style_axes(panel, tr("‖∂h_t/∂h_k‖ by distance,\nbefore training"), "t − k", log=True)
     distances = range(1, result.length)
     for name, color in zip(NAMES, SERIES, strict=False):
         charts.line(panel, distances, result.states[name], color)
@@ -214,7 +215,7 @@ def _by_distance(panel: Axes, result: Gradients) -> None:
 
 
 def _by_singular_value(panel: Axes, result: Gradients) -> None:
-    charts.style_axes(panel, tr("RNN by the largest singular\nvalue of W, quiet inputs"), "t − k", log=True)
+    charts.style_axes(panel, tr("RNN by the largest singular\nvalue of W, small inputs"), "t − k", log=True)
     shown = [own for own in result.sweep if own.largest in (0.5, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0)]
     for own in shown:
         color = INK if own.largest == 1 else ACCENT if own.largest < 1 else WARM
@@ -224,7 +225,7 @@ def _by_singular_value(panel: Axes, result: Gradients) -> None:
 
 def _around_one(panel: Axes, result: Gradients) -> None:
     far = result.length - 2
-    title = tr("RNN over {far} steps, as that\nvalue moves through 1", far=far + 1)
+    title = tr("RNN over {far} steps, as that\nvalue passes through 1", far=far + 1)
     charts.style_axes(panel, title, tr("largest singular value of W"), log=True)
     largest = [own.largest for own in result.sweep]
     panel.axvline(1, color=MUTED, linewidth=0.8)
@@ -232,7 +233,7 @@ def _around_one(panel: Axes, result: Gradients) -> None:
     charts.line(panel, largest, [value ** (far + 1) for value in largest], MUTED, ":")
     charts.line(panel, largest, [own.quiet[far] for own in result.sweep], WARM, marker="o")
     charts.line(panel, largest, [own.words[far] for own in result.sweep], ACCENT, marker="o")
-    charts.label_line_ends(panel, ["f′ = 1", tr("quiet\ninputs"), tr("words")], gap=0.1)
+    charts.label_line_ends(panel, ["f′ = 1", tr("small\ninputs"), tr("words")], gap=0.1)
 
 
 def _word_heatmap(panel: Axes, sentence: Sentence, columns: int) -> None:
@@ -253,7 +254,8 @@ def _word_heatmap(panel: Axes, sentence: Sentence, columns: int) -> None:
     panel.text(empty - 0.5, -0.85, title, fontsize=10.5, fontweight=title_weight(), color=INK)
     if empty:
         text = tr(
-            "What comes next? The loss of “{name}”\nhas to reach the place where he was named.\nThe further back that is, the less of it\ncomes through a recurrent network.",
+            "What comes next? The gradient of the loss\nhas to reach the word “{name}”.\nThe further back that is, the less of it\ngets through a "
+            "recurrent network.",
             name=ANSWER,
         )
         charts.note(panel, 0.0, 0.5, text, color=INK, size=9.5)

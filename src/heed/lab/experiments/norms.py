@@ -124,8 +124,9 @@ def summary(result: Norms) -> str:
     """The result in one sentence."""
     factor = {kind: own.gradient[0] / own.gradient[-1] for kind, own in result.stacks.items()}
     return tr(
-        "Through {layers} layers the gradient is multiplied by {neither:.0e} with neither residual nor norm, by {residual:.0e} with residuals alone, by {post:.1f} with post-norm "
-        "and {pre:.1f} with pre-norm; layer norm gives a word the same numbers whatever stands beside it, batch norm does not.",
+        "Through {layers} layers the gradient is multiplied by {neither:.0e} with neither residual nor norm, by {residual:.0e} with residuals alone, by "
+        "{post:.1f} with post-norm and {pre:.1f} with pre-norm; layer norm gives a word the same result whatever else is in its batch, batch norm does "
+        "not.",
         layers=result.layers,
         neither=factor["neither"],
         residual=factor["residual alone"],
@@ -159,23 +160,27 @@ def tables(result: Norms) -> list[Table]:
     for kind, own in result.stacks.items():
         gradients = own.gradient[0], own.gradient[middle], own.gradient[-1], own.weights[0], own.weights[-1]
         depth.append([shown_name(kind), *(f"{value:.2g}" for value in gradients), f"{own.alike[-1]:.3f}"])
-    title = tr("A word of mean {mean:g} and deviation {deviation:.3f}", mean=result.mean, deviation=result.deviation)
-    columns = [tr("gradient below"), tr("middle"), tr("above"), tr("of first weights"), tr("of last weights")]
+    title = tr(
+        "A word with mean {mean:g} and standard deviation {deviation:.3f}", mean=result.mean, deviation=result.deviation
+    )
+    columns = [tr("gradient at the bottom"), tr("middle"), tr("top"), tr("of first weights"), tr("of last weights")]
     stack_title = tr("{layers} layers, dim {dim}, nothing trained", layers=result.layers, dim=result.dim)
     return [
         Table(title, ["", "1", "2", "3", "4"], charts.table_rows(words, ".3f")),
         norms_notes.table(result.notes),
-        Table(stack_title, ["", *columns, tr("words alike")], depth),
+        Table(stack_title, ["", *columns, tr("similarity of words")], depth),
     ]
 
 
 def figure(result: Norms) -> Figure:
     """The example as heatmaps, the stacks as lines."""
     caption = tr(
-        "Above: layer norm takes mean and deviation over the numbers of a word (a row), batch norm over the words of a batch (a column); the second batch has other words beside the first one. "
-        "Below: random words in, the loss of random next words out, nothing trained. With neither residuals nor norms each layer takes its part of the gradient; residuals alone "
-        "let what is added grow layer by layer, and the gradient with it. A norm alone keeps the size, but the words of a text become one and the same within three layers: then a gradient of any size "
-        "says nothing about any one of them. With both, the gradient stays; and where the norm stands inside the residual (pre-norm), words stay apart through many more layers than where it comes after (post-norm)."
+        "Top: layer norm computes mean and standard deviation over the features of a word (a row), batch norm over the words of a batch (a column); in "
+        "the second batch only the first word is the same. Bottom: random words in, the loss of random next words out, nothing trained. With neither "
+        "residuals nor norms, each layer reduces the gradient; residuals alone let the sum grow layer by layer, and the gradient with it. A norm alone "
+        "preserves the scale, but within three layers all words of a text become the same vector: then even a large gradient says nothing about any one "
+        "of them. With both, the gradient is preserved; and with the norm inside the residual branch (pre-norm), words stay distinct through many more "
+        "layers than with the norm after it (post-norm)."
     )
     fig = charts.new_figure(tr("What norms and residuals are for"), caption, height=8.6)
     above, below = fig.subfigures(2, 1, height_ratios=[1.0, 2.1])
@@ -191,7 +196,7 @@ def figure(result: Norms) -> Figure:
         _cells(panel, title, values, top)
     _lines(large[0], result, "gradient", tr("Gradient at a layer's input"))
     _lines(large[1], result, "weights", tr("Gradient of its weights"))
-    _lines(large[2], result, "alike", tr("How alike words are (cosine)"))
+    _lines(large[2], result, "alike", tr("Similarity of words (cosine)"))
     return fig
 
 
@@ -205,7 +210,7 @@ def _cells(panel: Axes, title: str, values: list[list[float]], top: float) -> No
 
 def _lines(panel: Axes, result: Norms, what: str, title: str) -> None:
     forward = what == "alike"
-    xlabel = tr("after so many layers") if forward else tr("layers back from the loss")
+    xlabel = tr("after this many layers") if forward else tr("layers back from the loss")
     charts.style_axes(panel, title, xlabel, log=not forward)
     colors = (SERIES[4], SERIES[2], SERIES[5], WARM, ACCENT)
     for color, own in zip(colors, result.stacks.values(), strict=True):

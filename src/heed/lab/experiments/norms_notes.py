@@ -1,4 +1,4 @@
-"""The worked numbers of the lecture notes on normalization, each beside the same number from torch's layer norm."""
+"""The worked numbers of the lecture notes on normalization, each compared with that of torch's layer norm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,12 +55,12 @@ def _norm(x: torch.Tensor, scale: float, shift: float) -> torch.Tensor:
 def table(numbers: Sequence[NotesNumber]) -> Table:
     """The notes' numbers, Heed's, how far they are apart, and why."""
     why = {
-        "σ": tr("√1.25, cut off after two digits"),
+        "σ": tr("√1.25, truncated to two decimals"),
         "(4 − μ) / σ": tr("0.5 / 1.118"),
-        "(2 − μ) / σ": tr("−0.45 is the number of the 3"),
+        "(2 − μ) / σ": tr("−0.45 is the value for the 3"),
         "3 (4 − μ) / σ + 1": tr("follows from their 0.65"),
-        "3 · 0.7 + 1": tr("right; but no number of this word becomes 0.7, so it is of another word"),
-        "var (2x + 3)": tr("2 is the deviation: the variance is multiplied by 2²"),
+        "3 · 0.7 + 1": tr("correct; but no feature of this word becomes 0.7, so it is from another word"),
+        "var (2x + 3)": tr("2 is the standard deviation: the variance is multiplied by 2²"),
     }
     rows = [
         [
@@ -72,8 +72,8 @@ def table(numbers: Sequence[NotesNumber]) -> Table:
         ]
         for one in numbers
     ]
-    columns = ["", tr("lecture notes"), "Heed", tr("deviation"), tr("why")]
-    return Table(tr("The numbers of the lecture notes, and Heed's"), columns, rows)
+    columns = ["", tr("lecture notes"), "Heed", tr("difference"), tr("why")]
+    return Table(tr("The numbers in the lecture notes, and Heed's"), columns, rows)
 
 
 def _zero(value: float) -> float:

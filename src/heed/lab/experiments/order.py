@@ -141,9 +141,9 @@ def summary(result: Order) -> str:
     """The result in one sentence."""
     right = {(own.direction, own.positions): own.bleu for own in result.scores}
     return tr(
-        'Without positions "I go home" and "home go I" have the same outputs to {none:.0e}, with sinusoids they differ by {waves:.1f}; BLEU of who feels '
-        "what about whom, with sinusoids, learned positions and none: from English {a:.1f}, {b:.1f}, {c:.1f}; from plain Korean {d:.1f}, {e:.1f}, {f:.1f}; "
-        "from polite Korean {g:.1f}, {h:.1f}, {i:.1f}.",
+        'Without positions "I go home" and "home go I" have the same outputs to within {none:.0e}, with sinusoids they differ by {waves:.1f}; BLEU for '
+        "who feels what about whom, with sinusoids, learned positions and none: from English {a:.1f}, {b:.1f}, {c:.1f}; from plain Korean {d:.1f}, "
+        "{e:.1f}, {f:.1f}; from polite Korean {g:.1f}, {h:.1f}, {i:.1f}.",
         none=result.outputs.none_difference,
         waves=result.outputs.waves_difference,
         **dict(zip("abcdefghi", [right[d, p] for d in DIRECTIONS for p in POSITIONS], strict=True)),
@@ -156,9 +156,9 @@ def tables(result: Order) -> list[Table]:
     outputs = [
         [tr("encoder, no positions"), f"{own.none_difference:.1e}"],
         [tr("encoder, sinusoids"), f"{own.waves_difference:.2f}"],
-        [tr("decoder, no positions, two earlier words exchanged"), f"{own.decoder_difference:.2f}"],
+        [tr("decoder, no positions, two earlier words swapped"), f"{own.decoder_difference:.2f}"],
     ]
-    ways = {"none": tr("the word alone"), "1000": tr("1000 in dimension k"), "sinusoid": tr("sinusoids")}
+    ways = {"none": tr("the word alone"), "1000": tr("1000 added to dimension k"), "sinusoid": tr("sinusoids")}
     toy = [
         [ways[row.way], _vector(row.first), _vector(row.last), f"{row.same_word:.4f}", f"{row.same_place:.4f}"]
         for row in result.toy
@@ -170,15 +170,15 @@ def tables(result: Order) -> list[Table]:
     ]
     examples = [[one.source, one.expected, one.outputs["none"]] for one in result.examples]
     return [
-        Table(tr('"I go home" and "home go I": the largest difference of a state'), ["", tr("difference")], outputs),
+        Table(tr('"I go home" and "home go I": the largest difference in a state'), ["", tr("difference")], outputs),
         Table(
-            tr("The toy of the notes: I = (3, −2, 4)"),
-            ["", tr("I, first"), tr("I, last"), tr("cosine of these"), tr("I and home, both first")],
+            tr("The toy example of the notes: I = (3, −2, 4)"),
+            ["", tr("I, first"), tr("I, last"), tr("cosine of the two"), tr("I and home, both first")],
             toy,
         ),
         Table(
             tr("Trained for {steps} steps: who feels what about whom", steps=result.steps),
-            [tr("direction"), tr("positions"), "BLEU", tr("right"), tr("the same for both orders")],
+            [tr("direction"), tr("positions"), "BLEU", tr("correct"), tr("the same for both orders")],
             scores,
         ),
         Table(tr("Twins"), [tr("source"), tr("reference"), tr("translated without positions")], examples),

@@ -19,13 +19,13 @@ from heed.lab.language import title_weight, tr
 def draw(result: Order) -> Figure:
     """Three rows: outputs of two orders, x + position, and what trained translators make of twins."""
     caption = tr(
-        "Top: without positions each word has the same output in both orders, in whatever row it stands; with sinusoids it has not. "
-        "Middle: what goes into the first layer is the embedding, times √d, plus the position. "
-        "Bottom: each sentence says what one person feels about another, and has a twin with the two exchanged. English tells them apart by order alone, so a model without positions is right "
-        "in half of them. Plain Korean marks the roles by particles on the names, and nothing is lost; polite Korean puts them on “ssi”, which follows a name, "
-        "and whose “ssi” it is, order alone says again."
+        "Top: without positions each word has the same output in both orders, whatever row it is in; with sinusoids it does not. Middle: the input of "
+        "the first layer is the embedding times √d plus the position. Bottom: each sentence says what one person feels about another, and has a twin in "
+        "which the two are swapped. English distinguishes them by word order alone, so a model without positions is right half of the time. Plain "
+        "Korean marks the roles with particles on the names, and nothing is lost; polite Korean attaches them to “ssi”, which follows a name, and only "
+        "word order tells whose “ssi” it is."
     )
-    fig = charts.new_figure(tr("A set of words, or a sentence"), caption, height=10.6)
+    fig = charts.new_figure(tr("A bag of words, or a sentence"), caption, height=10.6)
     grid = fig.add_gridspec(3, 1, height_ratios=[2.3, 2.4, 3.2])
     _outputs(fig, grid[0], result)
     _sum(fig, grid[1], result)
@@ -60,7 +60,7 @@ def _outputs(fig: Figure, place: SubplotSpec, result: Order) -> None:
 def _sum(fig: Figure, place: SubplotSpec, result: Order) -> None:
     grid, own = place.subgridspec(1, 3), result.sum
     top = max(abs(value) for row in own.total for value in row)
-    titles = [tr("x: embeddings times √d"), tr("+ positions"), tr("= what the first layer reads")]
+    titles = [tr("x: embeddings times √d"), tr("+ positions"), tr("= input of the first layer")]
     for column, values in enumerate((own.embedding, own.position, own.total)):
         _map(fig.add_subplot(grid[column]), values, top, titles[column], SENTENCE if column == 0 else [""] * 5)
 

@@ -1,4 +1,4 @@
-"""Positions: the properties of the sinusoids of Vaswani et al. (2017), and learned positions beside them."""
+"""Positions: the properties of the sinusoids of Vaswani et al. (2017), compared with learned positions."""
 
 import math
 from dataclasses import dataclass
@@ -111,7 +111,8 @@ def notes_vectors(length: int, columns: int) -> Float[Tensor, "length columns"]:
 def summary(result: Positions) -> str:
     """The result in one sentence."""
     text = tr(
-        "Every position has the norm √({dim}/2) = {norm:.3f}, and how far two are apart depends on their offset alone; it rises up to offset {offset}.",
+        "Every position vector has the norm √({dim}/2) = {norm:.3f}, and the distance between two depends only on their offset; it grows up to offset "
+        "{offset}.",
         dim=result.dim,
         norm=result.expected_norm,
         offset=result.rises_until,
@@ -119,7 +120,7 @@ def summary(result: Positions) -> str:
     if result.learned is not None:
         low, high = min(result.learned.norms), max(result.learned.norms)
         learned = tr(
-            "The learned ones of {model} have norms from {low:.3f} to {high:.3f}.",
+            "The learned positions of {model} have norms from {low:.3f} to {high:.3f}.",
             model=result.model,
             low=low,
             high=high,
@@ -131,18 +132,23 @@ def summary(result: Positions) -> str:
 def tables(result: Positions) -> list[Table]:
     """Distances by offset, and the first row of the lecture notes' table against the formula."""
     offsets = [offset for offset in (1, 2, 3, 4, 8, 16, 32, 64, 128, 256) if offset < result.length]
-    columns = [tr("offset"), tr("waves: least"), tr("greatest")]
+    columns = [tr("offset"), tr("sinusoids: minimum"), tr("maximum")]
     rows = [[str(o), f"{result.waves.least[o]:.4f}", f"{result.waves.greatest[o]:.4f}"] for o in offsets]
     if result.learned is not None:
-        columns += [tr("learned: least"), tr("mean"), tr("greatest")]
+        columns += [tr("learned: minimum"), tr("mean"), tr("maximum")]
         stats = (result.learned.least, result.learned.mean, result.learned.greatest)
         for row, o in zip(rows, offsets, strict=True):
             row += [f"{values[o]:.4f}" if o < len(values) else "" for values in stats]
-    columns_of_first = [tr("positions"), tr("lecture notes"), tr("rate 10000^(-2j/100) in column j"), tr("formula")]
+    columns_of_first = [
+        tr("positions"),
+        tr("lecture notes"),
+        tr("frequency 10000^(-2j/100) in column j"),
+        tr("formula"),
+    ]
     first_rows = zip(result.notes[0], result.rebuilt[0], result.formula[0], strict=True)
     first = charts.table_rows({tr("1 to {k}", k=k): distances for k, distances in enumerate(first_rows, 1)}, ".3f")
     return [
-        Table(tr("Distance of two positions, dim {dim}", dim=result.dim), columns, rows),
+        Table(tr("Distance between two positions, dim {dim}", dim=result.dim), columns, rows),
         Table(tr("Ten positions, dim 10: the first row"), columns_of_first, first),
     ]
 
@@ -151,12 +157,13 @@ def figure(result: Positions) -> Figure:
     """Sinusoids, norms and distances; the two tables of ten positions; learned positions if there are any."""
     rows = 3 if result.learned is not None else 2
     caption = tr(
-        "Each column of the map is a wave; fast ones on the left, slow ones on the right. Sine and cosine of one rate are a point on a circle: so every norm is the same, and moving "
-        "both positions along turns the circle and changes no distance. In the table of the lecture notes each column has a rate of its own, so nothing closes to a circle: norms and "
-        "distances waver. All its 100 cells follow from sin or cos(position · 10000^(−2j/100)) in column j; by the formula it would be the table on the right."
+        "Each column of the map is a wave, from high frequencies on the left to low ones on the right. The sine and cosine of one frequency are a point "
+        "on a circle: so all norms are equal, and shifting both positions rotates the circle and leaves their distance unchanged. In the table of the "
+        "lecture notes each column has its own frequency, so there are no circles, and norms and distances vary. All its 100 cells follow if column j "
+        "is sin or cos(position · 10000^(−2j/100)); by the formula it would be the table on the right."
     )
     if result.learned is not None:
-        below = tr("Below: positions that a model has learned; those that few texts of its training reached are still as they were drawn.")  # fmt: skip
+        below = tr("Bottom: positions that a model has learned; those that few training texts reached are still close to their initial values.")  # fmt: skip
         caption = f"{caption} {below}"
     fig = charts.new_figure(tr("Positions as waves"), caption, height=4.1 * rows)
     grid = fig.add_gridspec(rows, 6)
@@ -165,7 +172,7 @@ def figure(result: Positions) -> Figure:
     _norms(fig.add_subplot(grid[0, 2:4]), result)
     _offsets(fig.add_subplot(grid[0, 4:]), result)
     _cells(fig.add_subplot(grid[1, :3]), result.notes, tr("Ten positions, dim 10: the lecture notes"))
-    _cells(fig.add_subplot(grid[1, 3:]), result.formula, tr("The same by the formula: one number for each diagonal"))
+    _cells(fig.add_subplot(grid[1, 3:]), result.formula, tr("The same by the formula: one value per diagonal"))
     if result.learned is not None:
         _learned(fig, grid, result)
     return fig
@@ -182,7 +189,7 @@ def _norms(panel, result: Positions) -> None:
     charts.line(panel, range(10), result.notes_norms, WARM, marker="o")
     panel.set_ylim(1.8, 2.5)
     charts.note(panel, 0.04, 0.80, tr("formula: √(10/2) everywhere"), color=ACCENT)
-    charts.note(panel, 0.04, 0.06, tr("rates of the notes' table"), color=WARM)
+    charts.note(panel, 0.04, 0.06, tr("frequencies of the notes' table"), color=WARM)
 
 
 def _offsets(panel, result: Positions) -> None:
@@ -192,7 +199,7 @@ def _offsets(panel, result: Positions) -> None:
     charts.line(panel, offsets, result.waves.mean, ACCENT)
     panel.set_ylim(bottom=0)
     charts.note(
-        panel, 0.97, 0.12, tr("least and greatest over all pairs\nlie on the line"), color=ACCENT, anchor="right"
+        panel, 0.97, 0.12, tr("minimum and maximum over all\npairs lie on the line"), color=ACCENT, anchor="right"
     )
 
 
@@ -214,5 +221,5 @@ def _learned(fig: Figure, grid, result: Positions) -> None:
     panel.set_ylim(bottom=0)
     panel = fig.add_subplot(grid[2, 4:])
     table = distances(torch.tensor(own.values)).tolist()
-    title = tr("Distance of two positions, learned")
+    title = tr("Distance between two positions, learned")
     charts.heatmap(panel, table, charts.RAMP, 0.0, max(map(max, table)), title, tr("position"))

@@ -99,8 +99,9 @@ def summary(result: Scaling) -> str:
     """The result in one sentence."""
     plain, scaled = result.plain, result.scaled
     return tr(
-        "The variance of q·k grows as d_k ({variance:.0f} at {width}); undivided, the weights over {keys} keys fall from {first:.1f} to {last:.1f} bits "
-        "and their gradient to {gradient:.1g}, while divided by √d_k they keep {kept:.1f} bits and {gradient_kept:.2f}.",
+        "The variance of q·k grows with d_k ({variance:.0f} at {width}); without division, the entropy of the weights over {keys} keys falls from "
+        "{first:.1f} to {last:.1f} bits and their gradient to {gradient:.1g}, while divided by √d_k they stay at {kept:.1f} bits and "
+        "{gradient_kept:.2f}.",
         variance=plain.variance[-1],
         width=result.widths[-1],
         keys=result.keys,
@@ -140,16 +141,17 @@ def tables(result: Scaling) -> list[Table]:
 def figure(result: Scaling) -> Figure:
     """Variance, entropy and gradient by width, and the example of the lecture notes."""
     caption = tr(
-        "q and k are drawn from N(0, 1), {queries:,} queries over {keys} keys each. A product of dₖ terms has the variance dₖ: the wider a head, the further its scores are apart, "
-        "until the softmax chooses one key and all but ignores the rest. Where it is that sure, its gradient is all but nothing, and the scores cannot be learned. Dividing by √dₖ keeps "
-        "the variance at 1, whatever the width. In the lecture notes' example dividing by ten (the root of 100) takes the gradient from 10⁻²² to 10⁻².",
+        "q and k are drawn from N(0, 1), {queries:,} queries over {keys} keys each. A sum of dₖ products has variance dₖ: the wider a head, the further "
+        "apart its scores, until the softmax picks one key and all but ignores the rest. There its gradient is close to zero, and the scores cannot be "
+        "learned. Dividing by √dₖ keeps the variance at 1 for any width. In the lecture notes' example, dividing by ten (the root of 100) takes the "
+        "gradient from 10⁻²² to 10⁻².",
         queries=result.queries,
         keys=result.keys,
     )
     fig = charts.new_figure(tr("Why scores are divided by √dₖ"), caption)
     panels, most = fig.subplots(2, 2), math.log2(result.keys)
     _curves(panels[0, 0], result, "variance", tr("Variance of the scores"))
-    title = tr("Entropy of the weights, bits (all {keys} alike: {most:g})", keys=result.keys, most=most)
+    title = tr("Entropy of the weights, bits (uniform over {keys}: {most:g})", keys=result.keys, most=most)
     _curves(panels[0, 1], result, "entropy", title, most)
     _curves(panels[1, 0], result, "gradient", tr("Gradient of the softmax at the median query"))
     _example_bars(panels[1, 1], result)

@@ -142,7 +142,7 @@ def summary(result: Schedules) -> str:
     if not stuck:
         return tr("At a peak of {peak:g} every schedule learns, with post-norm and with pre-norm.", peak=result.peak)
     return tr(
-        "At a peak of {peak:g}, {count} of {all} trainings stay at the loss of guessing, {chance:.2f}: {stuck}; the others learn.",
+        "At a peak of {peak:g}, {count} of {all} runs stay at the loss of guessing, {chance:.2f}: {stuck}; the others learn.",
         peak=result.peak, count=len(stuck), all=sum(map(len, result.courses.values())), chance=result.chance,
         stuck=", ".join(stuck),
     )  # fmt: skip
@@ -176,9 +176,11 @@ def tables(result: Schedules) -> list[Table]:
 def figure(result: Schedules) -> Figure:
     """The schedules; below, losses and gradients with post-norm and with pre-norm."""
     caption = tr(
-        "A Transformer of {layers} + {layers} layers learns to write {length} symbols backwards; weights and batches are the same everywhere, gradients are not clipped. The lecture notes "
-        "begin with a high rate and lower it. Adam's first steps are as long as the rate says, whatever the gradient; in a post-norm stack they move all layers at once, and the model no longer leaves the loss of guessing, "
-        "however the rate falls later. Beginning low and rising over {warmup} steps avoids that. Where the norm stands inside the residual (pre-norm), any of these schedules learns.",
+        "A Transformer of {layers} + {layers} layers learns to write {length} symbols backwards; initial weights and batches are the same in all runs, "
+        "and gradients are not clipped. The lecture notes start with a high rate and lower it. Adam's first steps are as large as the learning rate, "
+        "whatever the gradient; in a post-norm stack they move all layers at once, and the model stays at the loss of guessing, however far the rate "
+        "falls later. Starting low and rising over {warmup} steps avoids this. With the norm inside the residual branch (pre-norm), all of these "
+        "schedules work.",
         layers=result.layers, length=LENGTH, warmup=result.warmup,
     )  # fmt: skip
     fig = charts.new_figure(tr("Why the learning rate warms up"), caption, height=8.8)

@@ -167,7 +167,7 @@ def tables(own: WeightTerms) -> list[Table]:
         Table(tr("∂E₃/∂W = red + blue + yellow"), ["", "", tr("its norm"), tr("norm if h(0) = 0")], coloured),
         Table(tr("Norms of all terms of ∂E/∂W"), ["", *(f"k = {k}" for k in range(1, STEPS + 1))], by_step),
         Table(
-            tr("Largest difference to autograd"),
+            tr("Largest difference from autograd"),
             ["", ""],
             charts.table_rows({k: [v] for k, v in errors.items()}, ".1e"),
         ),

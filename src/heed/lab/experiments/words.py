@@ -114,7 +114,7 @@ def _likeliest(words: dict[str, float]) -> dict[str, float]:
 
 
 def _map(text: WordText, trained: Trained) -> dict[str, tuple[float, float]]:
-    """The men and the women of the corpus: along the mean step from man to woman, and where they differ most otherwise."""
+    """The men and women of the corpus: along the mean direction from man to woman, and along the one in which they differ most otherwise."""
     people = [word for pair in world.PEOPLE for word in pair]
     rows = unit_rows(trained.matrix[[text.words.index(word) for word in people]])
     step = (rows[1::2] - rows[::2]).mean(axis=0)
@@ -133,8 +133,9 @@ def summary(result: Words) -> str:
     _, lost = (_share(blank, f"{ORDERS[-1]}-gram") for blank in result.blanks)
     right, asked = result.spaces["skip-gram"].analogies["man and woman"]
     return tr(
-        "Counted: solid {solid:.1f} and gas {gas:.2f} tell ice from steam, water {water:.2f} and fashion {fashion:.2f} do not; skip-gram solves {right} of {asked} analogies of men and women; "
-        "a Transformer expects of students what students open ({near:.0%} of the probability, {far:.0%} with words between), a {order}-gram model forgets who opened ({lost:.0%}).",
+        "By counting, solid {solid:.1f} and gas {gas:.2f} distinguish ice from steam, water {water:.2f} and fashion {fashion:.2f} do not; skip-gram "
+        "solves {right} of {asked} analogies of men and women; a Transformer expects what students open ({near:.0%} of the probability, {far:.0%} with "
+        "words in between), while a {order}-gram model forgets who opened it ({lost:.0%}).",
         solid=solid, gas=gas, water=water, fashion=fashion, right=right, asked=asked, near=near, far=far,
         order=ORDERS[-1], lost=lost,
     )  # fmt: skip
@@ -177,7 +178,7 @@ def _reading_table(result: Words) -> Table:
         "fashion": tr("near 1: goes with neither"),
     }
     rows = [[own.word, f"{own.ratio:.2f}", readings[own.word]] for own in result.ratios]
-    return Table(tr("How the ratio is read"), ["k", tr("ratio"), tr("reading")], rows)
+    return Table(tr("How to read the ratio"), ["k", tr("ratio"), tr("reading")], rows)
 
 
 def _near_table(result: Words) -> Table:
@@ -202,7 +203,7 @@ def _analogy_table(result: Words) -> Table:
         for kind, shown in kinds.items()
     ]
     rows.append(["king − man + woman", *(f"{own.queen[0][0]} {own.queen[0][1]:.2f}" for own in result.spaces.values())])
-    return Table(tr("Analogies that are right, of all that the rules imply"), ["", *result.spaces], rows)
+    return Table(tr("Correct analogies, of all that the rules imply"), ["", *result.spaces], rows)
 
 
 def _blank_table(blank: Blank) -> Table:
@@ -218,9 +219,11 @@ def _cell(answers: Sequence[tuple[str, float]], rank: int) -> str:
 def figure(result: Words) -> Figure:
     """The ratios, the map of men and women, and what students open."""
     caption = tr(
-        "Above left: how much more often a word occurs with ice than with steam, counted in {count:,} words whose rules state these ratios; 1 says nothing. GloVe's vectors come near them. "
-        "Above right: men and women by skip-gram; the step from a man to a woman has much the same direction whatever their rank (upwards: where they differ most otherwise). Below: the next word. A 3-gram model sees \"opened their\" and does not "
-        "know who opens; a 5-gram model knows, until words stand between; a recurrent network and a Transformer carry it across.",
+        "Top left: how much more often a word occurs with ice than with steam, counted in {count:,} words generated with these ratios; 1 is "
+        "uninformative. GloVe's vectors come close to them. Top right: men and women by skip-gram; the direction from a man to a woman is almost the "
+        "same whatever their rank (vertical axis: the direction in which they differ most otherwise). Bottom: the next word. A 3-gram model sees only "
+        "\"opened their\" and does not know who opens; a 5-gram model knows unless other words come in between; a recurrent network and a Transformer "
+        "remember it.",
         count=result.running_words,
     )  # fmt: skip
     fig = charts.new_figure(tr("What words learn from the words around them"), caption, height=8.8)
@@ -262,7 +265,7 @@ def _draw_ratios(panel: Axes, result: Words) -> None:
 
 
 def _draw_map(panel: Axes, result: Words) -> None:
-    charts.style_axes(panel, tr("Men and women by skip-gram"), tr("along the mean step from man to woman"))
+    charts.style_axes(panel, tr("Men and women by skip-gram"), tr("along the mean direction from man to woman"))
     panel.grid(False)
     panel.set_yticks([])
     for color, (man, woman) in zip(SERIES, world.PEOPLE, strict=True):

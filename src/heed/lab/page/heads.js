@@ -80,7 +80,7 @@ function drawDetail() {
   canvas.style.height = `${scene.height}px`;
   const title = titleOf(state.part, state.layer, state.head);
   byId("detail-title").textContent = title;
-  byId("reading").textContent = state.view === "map" ? settings.reading[state.part] : `Thicker lines are more attention; weights under ${LEAST} are left out.`;
+  byId("reading").textContent = state.view === "map" ? settings.reading[state.part] : `Thicker lines mean more attention; weights below ${LEAST} are hidden.`;
   canvas.setAttribute("aria-label", `${title}, ${view.rows.length} tokens by ${view.columns.length}`);
   document.querySelector(".scale").hidden = state.view === "lines";
   byId("top").textContent = view.top.toFixed(2);
@@ -111,8 +111,8 @@ function readoutOf(cell) {
   }
   const values = cell.row !== undefined ? map[cell.row] : map.map((row) => row[cell.column]);
   const best = values.indexOf(Math.max(...values));
-  if (cell.row !== undefined) return `${name(rows[cell.row])} looks most at ${name(columns[best])}: ${values[best].toFixed(3)}`;
-  return `${name(columns[cell.column])} is looked at most by ${name(rows[best])}: ${values[best].toFixed(3)}`;
+  if (cell.row !== undefined) return `${name(rows[cell.row])} attends most to ${name(columns[best])}: ${values[best].toFixed(3)}`;
+  return `${name(columns[cell.column])} gets most attention from ${name(rows[best])}: ${values[best].toFixed(3)}`;
 }
 
 function pointAt(event) {

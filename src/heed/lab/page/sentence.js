@@ -50,7 +50,7 @@ function buildLine(line) {
     return chip;
   });
   holder.replaceChildren(...inWords(tokens, chips));
-  byId("target-name").textContent = state.part === "decoder" ? "Decoder reads" : "Translation";
+  byId("target-name").textContent = state.part === "decoder" ? "Decoder input" : "Translation";
 }
 
 // Words stay together at the end of a line, unless a text without spaces is one long word.
@@ -100,5 +100,5 @@ function noteOf(lit) {
   if (!lit) return ATTENDS.length ? "Hover over a token to see what it attends to." : "";
   const asking = axis(lineName(lit.asking.line))[lit.asking.index].text;
   const from = lit.note ?? titleOf(state.part, state.layer, state.head);
-  return lit.back ? `Lit: the tokens that look at “${asking}”, by ${from}.` : `Lit: what “${asking}” looks at, by ${from}.`;
+  return lit.back ? `Highlighted: the tokens that attend to “${asking}” (${from}).` : `Highlighted: what “${asking}” attends to (${from}).`;
 }

@@ -36,7 +36,7 @@ function showStep() {
   markLattice();
 }
 
-// How likely a token is beside the likeliest other.
+// How likely a token is compared with the most likely other one.
 function compared(token, p, likely) {
   const other = likely.find(([name]) => name !== token);
   if (!other || !(p > 0) || !(other[1] > 0)) return percent(p);

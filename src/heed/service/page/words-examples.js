@@ -6,6 +6,6 @@ export const EXAMPLE_WORDS = {
     "내장 회화집의 문장 {0}쌍으로 학습했습니다: 인사, 소개, 숫자와 시간, 식당, 쇼핑, 길 찾기, 여행, 전화, 날씨.",
   ],
   trainedOnPairs: ["Trained on {0} pairs of texts.", "텍스트 {0}쌍으로 학습했습니다."],
-  mostUnsure: ["The model is unsure of most words here.", "모델이 여기 단어 대부분을 확신하지 못합니다."],
-  otherKind: ["Texts of another kind come out wrong.", "다른 종류의 글은 잘못 번역됩니다."],
+  mostUnsure: ["The model is unsure of most words here.", "모델이 이 글의 단어 대부분을 확신하지 못합니다."],
+  otherKind: ["Texts of another kind come out wrong.", "이와 다른 종류의 글은 제대로 번역되지 않습니다."],
 };

@@ -1,0 +1,63 @@
+"""Model folders of heed's own, as packages."""
+
+from pathlib import Path
+from typing import Any
+
+from heed.convert import sentence_transformers
+from heed.convert.ctranslate2_names import names
+from heed.data import shortlist
+from heed.models import folder as model_folder
+from heed.models import signature
+from heed.models.package import Package
+from heed.vocabularies import processors
+
+
+def find_model(path: Path) -> Path:
+    """A model folder as it is; of a run, the model in it."""
+    if not path.is_dir():
+        raise ValueError(f"{path}: no such folder")
+    if (path / "recipe.toml").is_file() and not (path / model_folder.CONFIG).is_file():
+        if not (path / "model" / model_folder.CONFIG).is_file():
+            raise ValueError(f"{path} has no model yet: its training has not reached its first validation")
+        return path / "model"
+    return sentence_transformers.transformer_folder(path)
+
+
+def read_package(path: Path, facts: dict[str, Any]) -> Package:
+    """A model with its processors and its facts; `facts` are those of its config.json."""
+    task, own = task_of(path, facts), _processors(path, facts)
+    rest = {name: value for name, value in facts.items() if name not in ("model", "task", "processors", "sha256")}
+    package = Package(model_folder.load(path), task, own, rest)
+    if "target" in own and signature.check_beside(path / shortlist.FILE, facts):
+        return package._replace(shortlist=shortlist.read(path, names(own["target"])))
+    return package
+
+
+def task_of(folder: Path, facts: dict[str, Any]) -> str:
+    if not facts.get("processors"):
+        raise ValueError(f"{folder}/config.json lists no subwords: it cannot read text")
+    return facts.get("task", {}).get("name", "translation")
+
+
+def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    sections, model = facts["processors"], facts.get("model", {})
+    found = processors.read(folder, sections)
+    sizes = {"source": model.get("source_vocab_size") or model.get("vocab_size")}
+    for name, own in found.items():
+        choices = model.get("choices") or model.get("head") == "choice"
+        if sections[name]["kind"] == "numbers" or (sections[name]["kind"] == "labels" and choices):
+            continue  # the head has one output, for any number of them
+        kind = sections[name]["kind"]
+        if kind in ("histories", "sound"):
+            continue  # an id beyond the last item is one that the model does not know; features are checked by the product
+        size = model.get(kind) if kind in ("labels", "items") else sizes.get(name, model.get("vocab_size"))
+        if not isinstance(size, int):
+            continue  # reading the model reports it
+        exact = kind in ("sentencepiece", "labels", "items")  # other families round their size up
+        if len(own) > size or (exact and len(own) < size):
+            what = kind if kind in ("labels", "items") else "subwords"
+            raise ValueError(
+                f"{folder / sections[name].get('file', sections[name]['kind'])} has {len(own)} {what}, but the model "
+                f"expects {size}: it belongs to another model"
+            )
+    return found
