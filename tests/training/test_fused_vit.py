@@ -78,8 +78,27 @@ with torch.no_grad():
 print("the same")
 """
 
+PRODUCT = """
+from heed.products import cuda_images
+from heed.products.image_classifier import ImageClassifier, ImageEmbedder
+from heed.vocabularies.images import Images
+from heed.vocabularies.labels import Labels
+rounded = fused_model.half_precision_copy
+fused_model.half_precision_copy = lambda model, dtype: rounded(model, torch.float32)
+pixels, images = draw(2, 4).images.numpy(), Images(4, 1, (0.5,), (0.25,))
+for pooling in ("cls", "mean"):
+    model, found = made(pooling=pooling).eval(), []
+    for fused in (True, False):
+        cuda_images.can_fuse = lambda model: fused
+        classifier, embedder = ImageClassifier(model, images, Labels(["a", "b", "c"])), ImageEmbedder(model, images)
+        found.append([torch.from_numpy(own(pixels)) for own in (classifier.probabilities, embedder.vectors)])
+        assert (classifier.fused.copy is not None) is fused
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
+print("the same")
+"""
 
-@pytest.mark.parametrize("program", [GRADIENTS, PATHS], ids=["gradients", "stochastic depth"])
+
+@pytest.mark.parametrize("program", [GRADIENTS, PATHS, PRODUCT], ids=["gradients", "stochastic depth", "product"])
 def test_a_fused_vit_computes_what_the_plain_one_computes(program):
     assert_same(BEGIN + program)
 

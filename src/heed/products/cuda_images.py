@@ -29,9 +29,10 @@ class FusedImageModel:
     def _fused(self) -> Any:
         """None where its kernels fail, for instance without a compiler for them: then torch's take over."""
         try:
-            made: Any = fused_model.half_precision_copy(self.model, torch.bfloat16)
             c = self.model.config
-            made.image_states(next(self.model.parameters()).new_zeros(1, c.channels, c.size, c.size))
+            with torch.inference_mode(False), torch.no_grad():  # its weights are ordinary tensors
+                made: Any = fused_model.half_precision_copy(self.model, torch.bfloat16)
+                made.image_vectors(next(self.model.parameters()).new_zeros(1, c.channels, c.size, c.size))
             return made
         except Exception as error:
             reason = str(error).strip().split("\n")[0]
