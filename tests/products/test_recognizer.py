@@ -14,6 +14,7 @@ from heed.audio.resampling import resample
 from heed.cli.main import main
 from heed.evaluation.speech import score
 from heed.loading import load
+from heed.models.folder import read_config
 from heed.products.recognizer import Transcription, Word, group_words
 from heed.products.speech_language import language_scores
 from heed.products.speech_windows import cut
@@ -267,3 +268,17 @@ def test_a_language_model_of_the_same_tokens_scores_the_text_too(recognizer):
     assert "la" in recognizer.transcribe([sound], language=language, lm_weight=10.0, ctc_weight=0.0)[0].text
     with pytest.raises(ValueError, match="knows 0 of the recognizer's 3 tokens: train it with the same vocabulary"):
         language_scores(OnlyLa(Characters(list("la"))), recognizer.vocabulary)
+
+
+def test_a_model_trained_without_ctc_is_not_scored_by_it(trained, tmp_path):
+    settings = {
+        "data.audio": trained / "train.tsv", "data.valid_audio": trained / "valid.tsv", "task.name": "speech-recognition", "task.ctc": 0.0,
+        "training.steps": 1, "training.warmup": 1, "training.batch_tokens": 800, "training.device": "cpu", "training.threads": 1,
+    }  # fmt: skip
+    chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    base = str(trained / "run")
+    assert main(["train", "--from", base, *chosen, "--out", str(tmp_path / "run"), "--quiet", "--no-report"]) == 0
+    weights = [
+        read_config(folder / "model")["decoding"]["ctc_weight"] for folder in (trained / "run", tmp_path / "run")
+    ]
+    assert weights[0] > 0 and weights[1] == 0
