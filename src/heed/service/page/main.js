@@ -41,6 +41,14 @@ function show() {
   if (shown && shown !== name) VIEWS[shown].leave?.();
   shown = name;
   VIEWS[name].enter(values);
+  focusEmptyField(byId(`view-${name}`));
+}
+
+// Where someone arrives with a mouse and has not focused anything, typing can begin at once. On a phone it would open the keyboard.
+function focusEmptyField(view) {
+  if (document.activeElement !== document.body || !matchMedia("(pointer: fine)").matches) return;
+  const field = [...view.querySelectorAll("textarea, input[type=text], input:not([type])")].find((one) => one.offsetParent && !one.disabled);
+  if (field?.value === "") field.focus({ preventScroll: true });
 }
 
 const isDark = () => getComputedStyle(document.documentElement).getPropertyValue("--dark").trim() === "1";

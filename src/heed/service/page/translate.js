@@ -65,7 +65,6 @@ export function enter(values) {
   if (!languages.served(values.from, values.to)) return unserved(values, text ?? state.text);
   if (text !== undefined || values.from || values.to) use(values.from ?? state.from, values.to ?? state.to, text ?? state.text);
   else writeBack();
-  if (!state.text && document.activeElement === document.body && matchMedia("(pointer: fine)").matches) byId("source").focus({ preventScroll: true });
 }
 
 export function leave() {
