@@ -18,8 +18,7 @@ from heed.products.product import Product, single
 from heed.vocabularies.images import MAX_PIXELS, Images, UnreadableImage
 from heed.vocabularies.labels import Labels
 
-BATCH = {"cuda": 512, "cpu": 32}  # images that are read and run at one time
-CUDA_PATCHES = 131_072  # of small images a GPU takes more at one time: so many patches
+BATCH_PATCHES = {"cuda": 131_072, "cpu": 1_536}  # read and run at one time: a GPU needs many, a CPU has small caches
 Source = Path | str | bytes  # a file, or what is in it
 
 
@@ -69,9 +68,8 @@ class ImageModel(Product):
             yield sources[start : start + size]
 
     def _batch(self) -> int:
-        kind = self.device.type
-        usual = BATCH.get(kind, BATCH["cpu"])
-        return max(usual, CUDA_PATCHES // self.model.config.max_length) if kind == "cuda" else usual
+        patches = BATCH_PATCHES.get(self.device.type, BATCH_PATCHES["cpu"])
+        return max(1, patches // self.model.config.max_length)
 
 
 class ImageClassifier(ImageModel):
