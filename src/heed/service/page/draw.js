@@ -3,43 +3,43 @@ import * as api from "./api.js";
 import { byId, element, save } from "./dom.js";
 import { number, speak, t } from "./speech.js";
 
-const own = (part) => byId(`draw-${part}`);
+const own = (part) => byId(`drawing-${part}`);
 const COUNTS = [1, 4, 9, 16], GAP = 2; // pixels of the model between two images
 const view = { known: [], model: null, given: null, drawn: null, asking: null, said: null };
 
 export function build() {
-  const field = (name, words, ...inputs) => element("label", { id: `draw-${name}-label` }, element("span", { "data-t": words }), ...inputs);
-  const settings = element("form", { id: "draw-form", class: "image-pane draw-form", "data-label": "draw_settings", onsubmit: (event) => { event.preventDefault(); go(); } },
-    field("class", "draw_class", element("select", { id: "draw-class" })),
-    field("count", "draw_count", element("select", { id: "draw-count" }, ...COUNTS.map((one) => element("option", { value: one }, String(one))))),
-    field("temperature", "draw_temperature", element("input", { id: "draw-temperature", type: "range", min: 0.1, max: 1.5, step: 0.05, value: 1, oninput: temperature }), element("output", { id: "draw-degrees", for: "draw-temperature" })),
-    field("seed", "draw_seed", element("input", { id: "draw-seed", type: "number", min: 0, max: 2 ** 31, step: 1, "data-placeholder": "draw_random" })),
-    element("label", { class: "drop image-drop", id: "draw-drop" },
-      element("input", { id: "draw-file", type: "file", accept: "image/*", class: "hidden-title", onchange: (event) => { take(event.target.files[0]); event.target.value = ""; } }),
-      element("strong", { id: "draw-drop-title" }), element("span", { id: "draw-drop-how", class: "muted small" })),
-    element("div", { id: "draw-given", class: "draw-given", hidden: true },
-      element("canvas", { id: "draw-given-canvas", role: "img", "data-label": "draw_given" }),
+  const field = (name, words, ...inputs) => element("label", { id: `drawing-${name}-label` }, element("span", { "data-t": words }), ...inputs);
+  const settings = element("form", { id: "drawing-form", class: "image-pane drawing-form", "data-label": "draw_settings", onsubmit: (event) => { event.preventDefault(); go(); } },
+    field("class", "draw_class", element("select", { id: "drawing-class" })),
+    field("count", "draw_count", element("select", { id: "drawing-count" }, ...COUNTS.map((one) => element("option", { value: one }, String(one))))),
+    field("temperature", "draw_temperature", element("input", { id: "drawing-temperature", type: "range", min: 0.1, max: 1.5, step: 0.05, value: 1, oninput: temperature }), element("output", { id: "drawing-degrees", for: "drawing-temperature" })),
+    field("seed", "draw_seed", element("input", { id: "drawing-seed", type: "number", min: 0, max: 2 ** 31, step: 1, "data-placeholder": "draw_random" })),
+    element("label", { class: "drop image-drop", id: "drawing-drop" },
+      element("input", { id: "drawing-file", type: "file", accept: "image/*", class: "hidden-title", onchange: (event) => { take(event.target.files[0]); event.target.value = ""; } }),
+      element("strong", { id: "drawing-drop-title" }), element("span", { id: "drawing-drop-how", class: "muted small" })),
+    element("div", { id: "drawing-given", class: "drawing-given", hidden: true },
+      element("canvas", { id: "drawing-given-canvas", role: "img", "data-label": "draw_given" }),
       element("div", {},
-        element("label", { id: "draw-keep-label", for: "draw-keep" }, element("span", { id: "draw-keep-name" }),
-          element("input", { id: "draw-keep", type: "range", min: 10, max: 90, step: 5, value: 50, oninput: () => { showGiven(); } })),
-        element("button", { type: "button", id: "draw-remove", class: "quiet", "data-t": "draw_remove", onclick: () => { view.given = null; showGiven(); own("file").focus(); } }))),
+        element("label", { id: "drawing-keep-label", for: "drawing-keep" }, element("span", { id: "drawing-keep-name" }),
+          element("input", { id: "drawing-keep", type: "range", min: 10, max: 90, step: 5, value: 50, oninput: () => { showGiven(); } })),
+        element("button", { type: "button", id: "drawing-remove", class: "quiet", "data-t": "draw_remove", onclick: () => { view.given = null; showGiven(); own("file").focus(); } }))),
     element("div", { class: "row-start" },
-      element("button", { type: "submit", id: "draw-go", class: "quiet strong", "data-t": "draw_go" }),
-      element("button", { type: "button", id: "draw-stop", class: "quiet", "data-t": "draw_stop", hidden: true, onclick: stop })));
+      element("button", { type: "submit", id: "drawing-go", class: "quiet strong", "data-t": "draw_go" }),
+      element("button", { type: "button", id: "drawing-stop", class: "quiet", "data-t": "draw_stop", hidden: true, onclick: stop })));
   const answer = element("div", { class: "read-answer" },
-    element("div", { id: "draw-out", class: "read-out draw-out" },
-      element("p", { id: "draw-empty", class: "muted", "data-t": "draw_empty" }),
-      element("p", { id: "draw-error", class: "error", role: "alert", hidden: true }),
-      element("canvas", { id: "draw-canvas", role: "img", hidden: true }),
-      element("progress", { id: "draw-progress", max: 1, value: 0, "data-label": "draw_progress", hidden: true })),
-    element("div", { class: "pane-foot" }, element("p", { id: "draw-status", class: "muted small", role: "status" }),
-      element("button", { type: "button", id: "draw-download", class: "quiet", "data-t": "draw_download", hidden: true, onclick: download })));
-  const section = element("section", { id: "view-draw", class: "view", "aria-labelledby": "draw-title", hidden: true },
-    element("h1", { id: "draw-title", class: "hidden-title", "data-t": "draw" }),
+    element("div", { id: "drawing-out", class: "read-out drawing-out" },
+      element("p", { id: "drawing-empty", class: "muted", "data-t": "draw_empty" }),
+      element("p", { id: "drawing-error", class: "error", role: "alert", hidden: true }),
+      element("canvas", { id: "drawing-canvas", role: "img", hidden: true }),
+      element("progress", { id: "drawing-progress", max: 1, value: 0, "data-label": "draw_progress", hidden: true })),
+    element("div", { class: "pane-foot" }, element("p", { id: "drawing-status", class: "muted small", role: "status" }),
+      element("button", { type: "button", id: "drawing-download", class: "quiet", "data-t": "draw_download", hidden: true, onclick: download })));
+  const section = element("section", { id: "view-draw", class: "view", "aria-labelledby": "drawing-title", hidden: true },
+    element("h1", { id: "drawing-title", class: "hidden-title", "data-t": "draw" }),
     element("div", { class: "mode-bar" },
-      element("label", { id: "draw-model-label", class: "language" }, element("span", { class: "hidden-title", "data-t": "modelToAsk" }),
-        element("select", { id: "draw-model", onchange: () => choose(own("model").value) })),
-      element("p", { id: "draw-about", class: "model muted" })),
+      element("label", { id: "drawing-model-label", class: "language" }, element("span", { class: "hidden-title", "data-t": "modelToAsk" }),
+        element("select", { id: "drawing-model", onchange: () => choose(own("model").value) })),
+      element("p", { id: "drawing-about", class: "model muted" })),
     element("div", { class: "write-panes read-panes" }, settings, answer),
     element("p", { class: "hint muted small", "data-t": "drawHint" }));
   byId("view-look").before(section);
