@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from collections import Counter
 from itertools import islice, pairwise, product
 from random import Random
 
@@ -471,8 +472,12 @@ def test_one_korean_sentence_has_one_english(train, unchecked):
             assert known.setdefault(made.source, made.target) == made.target
 
 
-def test_no_pair_is_given_twice(train):
-    assert len(train) == 60_000
+def test_only_set_expressions_are_given_twice_and_only_to_train_on(train):
+    drawn = [one.source for one in corpus.pairs("train", 4000, seed=2)]
+    again = [source for source, count in Counter(drawn).items() if count > 1]
+    assert again and all(any(one.korean in source for one in talk.EXPRESSIONS) for source in again)
+    assert len({one.source for one in corpus.pairs("test", 300, seed=2)}) == 300
+    assert len(train) > 45_000
 
 
 def test_there_are_more_than_3_000_000_pairs_of_two_clauses_alone(unchecked):

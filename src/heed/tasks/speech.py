@@ -169,7 +169,7 @@ class SpeechRecognition(Task):
         return {
             **{name: value for name, value in named.items() if value},
             "longest_seconds": round(float(speech.corpus.lengths[speech.rows].max()) * seconds, 2),
-            "decoding": asdict(recipe.decoding),
+            "decoding": asdict(recipe.decoding) | ({} if self.settings.ctc else {"ctc_weight": 0.0}),
         }
 
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:

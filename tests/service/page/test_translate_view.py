@@ -1,5 +1,6 @@
 """Translating on the page, as a person would."""
 
+import math
 import re
 from urllib.parse import quote
 
@@ -255,7 +256,10 @@ def test_alternatives_with_scores_can_be_taken(visit, ask):
     offered = words(page, ".nbest-one span:first-child")
     found = ask("translate", text=TEXT, nbest=4)["translations"][0]["sentences"][0]["nbest"]
     assert offered == list(dict.fromkeys(one["text"] for one in found)) and len(offered) > 2, "each text once"
-    assert words(page, ".nbest-one .number-text")[0] == f"{found[0]['score']:.2f}"
+    second = next(one for one in found if one["text"] == offered[1])
+    likely = 100 * math.exp(second["score"] - max(one["score"] for one in found))
+    shown = words(page, ".nbest-one .number-text")
+    assert "100%" in shown and shown[1] in ("<1%", ">99%", f"{math.floor(likely)}%", f"{math.ceil(likely)}%")
     assert said(page) == offered[0]
     page.click(".nbest-one >> nth=2")
     assert said(page) == offered[2]

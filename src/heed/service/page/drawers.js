@@ -1,6 +1,6 @@
 // The drawers under the panes, and the first of them: other translations of the whole.
-import { byId, element, roving } from "./dom.js";
-import { number, t } from "./speech.js";
+import { byId, element, percent, roving } from "./dom.js";
+import { t } from "./speech.js";
 
 const NAMES = ["alternatives", "glossary", "history", "code"], MANY = 8;
 
@@ -42,8 +42,11 @@ export function showNbest(result, at = 0, choose = null) {
   byId("nbest-note").textContent = t(!items.length ? "noAlternatives" : shown.length < all.length ? "scoreNoteOne" : "scoreNote");
 }
 
+// As in the beam tree: how likely it is compared with the best one, both by their scores.
+const relative = ({ score }, { nbest }) => (score === null ? "" : percent(Math.exp(score - Math.max(...nbest.map((one) => one.score)))));
+
 function line(one, sentence, choose) {
   const here = one.text === sentence.target.text;
   return element("li", {}, element("button", { type: "button", class: "nbest-one", "aria-pressed": String(here), onclick: () => !here && choose() },
-    element("span", {}, one.text), element("span", { class: "number-text muted" }, one.score === null ? "" : number(one.score, 2))));
+    element("span", {}, one.text), element("span", { class: "number-text muted" }, relative(one, sentence))));
 }

@@ -23,9 +23,9 @@ export const DRAWING_WORDS = {
   draw_empty: ["The image appears here, pixel by pixel.", "이미지가 여기에 한 픽셀씩 나타납니다."],
   draw_needs: ["This model enlarges images: drop one first.", "이 모델은 이미지를 확대합니다. 먼저 이미지를 놓으세요."],
   draw_begins: ["Drawing …", "그리는 중 …"],
-  draw_progress: ["Drawing progress", "그리기 진행"],
+  draw_progress: ["Drawing progress", "그리기 진행률"],
   draw_done: ["Drawn in {0} s with seed {1}.", "{0}초 걸렸습니다. 시드 {1}."],
   draw_stopped: ["Stopped at {0}%. Seed {1}.", "{0}%에서 멈췄습니다. 시드 {1}."],
-  draw_canvas: ["The image, {0}% drawn", "이미지, {0}% 그림"],
+  draw_canvas: ["The image, {0}% drawn", "이미지, {0}% 완료"],
   drawHint: ["The model draws one pixel after another, each from those before it. The same seed and settings draw the same image.", "모델은 앞서 그린 픽셀을 보고 한 픽셀씩 그립니다. 시드와 설정이 같으면 같은 이미지가 나옵니다."],
 };

@@ -110,7 +110,7 @@ def expression_line(rng: Random) -> Line:
     source, target = one.korean.split(), said_first(one.english.rstrip(".?")).split()
     heads = [(text, 1) for text in source], [(text, 1) for text in target]
     mark = final_mark(rng, one.korean, one.asks)
-    if rng.random() < 0.6:
+    if rng.random() < 0.75:
         return Line((*heads[0][:-1], (source[-1] + mark, 1)), tuple(heads[1]), one.english[-1], ())
     friend, formal, comma = pick(rng, FRIENDS), rng.random() < 0.5, "," * (rng.random() < 0.7)
     called = [friend.name, "씨"] if formal else [attach_particle(friend.name, "아")]
@@ -176,6 +176,6 @@ def draw_complete(rng: Random) -> Line:
 def draw(rng: Random) -> Line:
     """A line of the phrasebook, at random."""
     chance = rng.random()
-    if chance < 0.25:
+    if chance < 0.3:
         return expression_line(rng)
-    return opened_line(rng) if chance < 0.3 else composed_line(rng)
+    return opened_line(rng) if chance < 0.35 else composed_line(rng)
