@@ -34,6 +34,7 @@ SHAPES = {
 QUICK = Shape(8, 4, 16, 1, 32, 2, 5, 4)
 CPU_BATCH = {"cifar": 32, "base": 4}
 CLASSIFIED = {"cuda": {"cifar": 32_768, "base": 4096}, "cpu": {"cifar": 128, "base": 16}}
+CLOCKS = {"wall": time.perf_counter, "process": time.process_time}
 BARS = {"train": 1.0, "classify": 1.5}
 ROWS = ["train-cifar", "classify-cifar", "train-base", "classify-base", "draw"]
 
@@ -53,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--batch", type=int, help="images in a batch of training (default: 512 and 256; 32 and 4 on the CPU)")  # fmt: skip
     top.add_argument("--images", type=int, help="to classify in a round (default: 32,768 and 4,096; 128 and 16 on the CPU)")  # fmt: skip
     top.add_argument("--threads", type=int, default=2, help="on the CPU (default: 2)")
+    top.add_argument("--clock", choices=[*CLOCKS], default="wall", help="process: CPU seconds of this process, for a busy machine with --threads 1")  # fmt: skip
     top.add_argument("--quick", action="store_true", help="toy sizes: shows that all runs, says nothing about speed")
     top.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
     return top
@@ -76,22 +78,24 @@ def chosen(args: argparse.Namespace, training: bool) -> tuple[list[str], list[st
     return names, without
 
 
-def in_turns(made: dict[str, Callable[[], Any]], rounds: int) -> tuple[dict[str, list[float]], dict[str, float]]:
+def in_turns(
+    made: dict[str, Callable[[], Any]], rounds: int, clock: str
+) -> tuple[dict[str, list[float]], dict[str, float]]:
     """Seconds of each in each round, and of its warm-up; each round begins with another."""
     seconds: dict[str, list[float]] = {name: [] for name in made}
-    warm = {}
+    warm, now = {}, CLOCKS[clock]
     for name, run in made.items():
-        began = time.perf_counter()
+        began = now()
         run()
         run()
-        warm[name] = time.perf_counter() - began
+        warm[name] = now() - began
     names = list(made)
     for number in range(rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            began = time.perf_counter()
+            began = now()
             made[name]()
-            seconds[name].append(time.perf_counter() - began)
+            seconds[name].append(now() - began)
     return seconds, warm
 
 
@@ -114,7 +118,7 @@ def training(args: argparse.Namespace, name: str, device: torch.device) -> dict[
         else:
             captured = one == "heed-captured"
             made[one] = image_systems.heed_training(shape.model(), shape, device, steps, captured)
-    seconds, warm = in_turns(made, args.rounds)
+    seconds, warm = in_turns(made, args.rounds, args.clock)
     rates = {one: [shape.batch * steps / each for each in own] for one, own in seconds.items()}
     return summary(f"train-{name}", rates, warm, without, batch=shape.batch, steps=steps)
 
@@ -138,7 +142,7 @@ def classifying(args: argparse.Namespace, name: str, device: torch.device) -> di
     def once(one: str) -> Callable[[], None]:
         return lambda: results.update({one: made[one](pixels)})
 
-    seconds, warm = in_turns({one: once(one) for one in made}, args.rounds)
+    seconds, warm = in_turns({one: once(one) for one in made}, args.rounds, args.clock)
     rates = {one: [len(pixels) / each for each in own] for one, own in seconds.items()}
     found = summary(f"classify-{name}", rates, warm, without, batch=size, images=len(pixels))
     for own in found["systems"]:
@@ -159,7 +163,7 @@ def drawing(args: argparse.Namespace, device: torch.device) -> dict[str, Any]:
         "heed": lambda: generator.generate(count, seed=1),
         "heed without cache": lambda: image_systems.draw_without_cache(model, count, 1),
     }
-    seconds, warm = in_turns(made, min(args.rounds, 3))
+    seconds, warm = in_turns(made, min(args.rounds, 3), args.clock)
     rates = {one: [count / each for each in own] for one, own in seconds.items()}
     return summary("draw", rates, warm, [], batch=count, size=size)
 
@@ -207,6 +211,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "device": machine.cpu() if device.type == "cpu" else torch.cuda.get_device_name(device),
         "threads": args.threads,
+        "clock": args.clock,
         "torch": torch.__version__,
         "command": ["python", "-m", "bench.images", *(sys.argv[1:] if words is None else words)],
         "rows": [],
