@@ -47,7 +47,7 @@ function show() {
 // Where someone arrives with a mouse and has not focused anything, typing can begin at once. On a phone it would open the keyboard.
 function focusEmptyField(view) {
   if (document.activeElement !== document.body || !matchMedia("(pointer: fine)").matches) return;
-  const field = [...view.querySelectorAll("textarea, input[type=text], input:not([type])")].find((one) => one.offsetParent && !one.disabled);
+  const field = [...view.querySelectorAll("textarea, [role=combobox]")].find((one) => one.offsetParent && !one.disabled);
   if (field?.value === "") field.focus({ preventScroll: true });
 }
 
