@@ -39,8 +39,9 @@ def _has_plain_layers(model: nn.Module, orders: tuple[type, ...]) -> bool:
 def supports(model: nn.Module) -> bool:
     """Whether all layers of a model are plain and can be fused."""
     stacks = [part for part in model.modules() if type(part) is Stack]
-    fusible = all(_can_fuse(layer, stack.norm) for stack in stacks for layer in stack.layers)
-    return fusible and _has_plain_layers(model, ORDERS)
+    return _has_plain_layers(model, ORDERS) and all(
+        _can_fuse(layer, stack.norm) for stack in stacks for layer in stack.layers
+    )
 
 
 def _is_plain(body: nn.Module) -> bool:

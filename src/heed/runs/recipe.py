@@ -163,10 +163,11 @@ def parse(values: Mapping[str, Any]) -> Recipe:
 def _model(values: Mapping[str, Any]) -> ModelChoice:
     own = {name: value for name, value in values.items() if name in OWN}
     rest = {name: value for name, value in values.items() if name not in OWN}
-    known = {name: hint for system in MODELS.values() for name, hint in get_type_hints(system.config).items()}
-    for name in [name for name, value in rest.items() if value is None and name in known]:
-        if "none" in get_args(known[name]):
-            rest[name] = "none"  # a choice of model.tied; any other setting is left out
+    systems = [MODELS[name] for name in MODELS if own.get("folder") or name == own.get("name", ModelChoice.name)]
+    known = [(name, hint) for system in systems for name, hint in get_type_hints(system.config).items()]
+    for name in [name for name, value in rest.items() if value is None and name in dict(known)]:
+        if any("none" in get_args(hint) for other, hint in known if other == name):
+            rest[name] = "none"  # a choice of model.tied or model.positions; any other setting is left out
         else:
             del rest[name]
     hints = {"name": str, "folder": str | None, "fresh": bool, "preset": str, "prompt": int}
