@@ -184,7 +184,7 @@ def draw(fig: Figure, place: SubplotSpec, own: WeightTerms) -> None:
         panel = fig.add_subplot(grid[number])
         charts.heatmap(panel, matrix, charts.DIVERGING, -1.5 * top, 1.5 * top, title)
         charts.label_cells(panel, matrix, ".2f", 0.75 * top)
-        panel.title.set(color=color, fontsize=8.2)
+        panel.set_title(title, loc="left", color=color, fontsize=9.2)
         panel.set_xticks([])
         panel.set_yticks([])
     panel = fig.add_subplot(grid[4])
