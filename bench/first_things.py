@@ -1,8 +1,8 @@
 """What people type first into the demo: `python -m bench.first_things RUN`, a run of recipes/phrasebook.toml.
 
 bench/first_things.tsv has 200 Korean texts with their references, written by someone who had not seen the generator. A
-translation is right if it is one of the references, apart from case, punctuation and contractions (I'm, I am).  bench/first_things_valid.tsv is another
-such list, to choose settings by.
+translation is right if it is one of the references, apart from case, punctuation and contractions (I'm, I am).
+bench/first_things_valid.tsv is another such list, to choose settings by.
 
 A text is inside the phrasebook's world if each of its words, without punctuation, is a word of the Korean that the run
 was trained on. That is computed, not chosen: the corpus is drawn again as the run's recipe says.

@@ -8,6 +8,7 @@ unseen speed; what the voice says is transcribed by the recognizer. What is done
 import argparse
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 from bench.jobs import HEED, Job, Jobs, train
@@ -102,12 +103,10 @@ def train_text(out: Path) -> tuple[str, ...]:
     """The command that trains the translator of text, on the lines that are read aloud to the others."""
     book = out / "phrasebook"
     files = [
-        part for side, code in (("source", "ko"), ("target", "en")) for part in (f"--{side}", f"{book}/train.{code}")
-    ]
-    files += [
         part
+        for option, name in (("", "train"), ("valid-", "valid"))
         for side, code in (("source", "ko"), ("target", "en"))
-        for part in (f"--valid-{side}", f"{book}/valid.{code}")
+        for part in (f"--{option}{side}", f"{book}/{name}.{code}")
     ]
     return train("text", "recipes/road-transformer.toml", out, ["training.steps=4000"], files)
 
@@ -123,7 +122,7 @@ def cascade(out: Path, share: float, wanted: list[str]) -> list[Job]:
     command = (
         f'{hear} && cut -f2 "{said}" | {heed} translate "{out}/text" > "{english}" && '
         f'{heed} evaluate "{out}/text" --source "{out}/phrasebook/test.ko" --reference "{out}/phrasebook/test.en" --json "{out}/text.json" && '
-        f'python3 -c "import sacrebleu, sys; print(sacrebleu.corpus_bleu(open(sys.argv[1]).read().splitlines(), [open(sys.argv[2]).read().splitlines()]))" "{english}" "{out}/phrasebook/test.en"'
+        f'{sys.executable} -c "import sacrebleu, sys; print(sacrebleu.corpus_bleu(open(sys.argv[1]).read().splitlines(), [open(sys.argv[2]).read().splitlines()]))" "{english}" "{out}/phrasebook/test.en"'
     )
     return [Job("cascade", ("bash", "-c", command), ("speech-ko", "text"), share=share)]
 
