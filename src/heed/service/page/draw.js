@@ -1,7 +1,8 @@
 // A model draws: pixels appear as they come, from nothing, by class, from the upper part of an image, or from a small one.
 import * as api from "./api.js";
 import { byId, element, save } from "./dom.js";
-import { number, speak, t } from "./speech.js";
+import { base64, imageFrame } from "./read-parts.js";
+import { number, t } from "./speech.js";
 
 const own = (part) => byId(`drawing-${part}`);
 const COUNTS = [1, 4, 9, 16], GAP = 2; // pixels of the model between two images
@@ -34,17 +35,7 @@ export function build() {
       element("progress", { id: "drawing-progress", max: 1, value: 0, "data-label": "draw_progress", hidden: true })),
     element("div", { class: "pane-foot" }, element("p", { id: "drawing-status", class: "muted small", role: "status" }),
       element("button", { type: "button", id: "drawing-download", class: "quiet", "data-t": "draw_download", hidden: true, onclick: download })));
-  const section = element("section", { id: "view-draw", class: "view", "aria-labelledby": "drawing-title", hidden: true },
-    element("h1", { id: "drawing-title", class: "hidden-title", "data-t": "draw" }),
-    element("div", { class: "mode-bar" },
-      element("label", { id: "drawing-model-label", class: "language" }, element("span", { class: "hidden-title", "data-t": "modelToAsk" }),
-        element("select", { id: "drawing-model", onchange: () => choose(own("model").value) })),
-      element("p", { id: "drawing-about", class: "model muted" })),
-    element("div", { class: "write-panes read-panes" }, settings, answer),
-    element("p", { class: "hint muted small", "data-t": "drawHint" }));
-  byId("view-look").before(section);
-  for (const kind of ["dragover", "dragleave", "drop"]) section.addEventListener(kind, dragged);
-  speak(section);
+  imageFrame("draw", "drawing", { pick: choose, take, panes: [settings, answer] });
 }
 
 export function ready(known) {
@@ -86,19 +77,10 @@ const temperature = () => void (own("degrees").textContent = number(+own("temper
 
 // The image that is given
 
-function dragged(event) {
-  event.preventDefault();
-  own("drop").classList.toggle("over", event.type === "dragover");
-  if (event.type === "drop") take(event.dataTransfer.files[0]);
-}
-
 async function take(file) {
   if (!file) return;
   try {
-    const bytes = new Uint8Array(await file.arrayBuffer()), picture = await createImageBitmap(file);
-    let text = "";
-    for (let at = 0; at < bytes.length; at += 32768) text += String.fromCharCode(...bytes.subarray(at, at + 32768));
-    view.given = { data: btoa(text), picture };
+    view.given = { data: await base64(file), picture: await createImageBitmap(file) };
     fail(null);
   } catch {
     fail(t("draw_unreadable"));

@@ -1,8 +1,8 @@
 // An image is dropped: its classes, what each head looks at from the patch one points at, and attention rollout.
 import * as api from "./api.js";
 import { byId, element } from "./dom.js";
-import { bars } from "./read-parts.js";
-import { number, speak, t } from "./speech.js";
+import { bars, base64, imageFrame } from "./read-parts.js";
+import { number, t } from "./speech.js";
 
 const own = (part) => byId(`images-${part}`);
 const view = { known: [], model: null, found: null, layer: 0, head: null, patch: null, kept: null, rollout: true };
@@ -28,17 +28,7 @@ export function build() {
         element("input", { id: "images-layer", type: "range", min: 1, step: 1, oninput: () => { view.layer = own("layer").value - 1; view.rollout = false; draw(); } }),
         element("button", { type: "button", id: "images-rollout", class: "quiet", "aria-pressed": "true", "data-t": "images_rollout", onclick: () => { view.rollout = !view.rollout; draw(); } }))),
     element("div", { id: "images-maps", class: "image-maps" }));
-  const section = element("section", { id: "view-images", class: "view", "aria-labelledby": "images-title", hidden: true },
-    element("h1", { id: "images-title", class: "hidden-title", "data-t": "images" }),
-    element("div", { class: "mode-bar" },
-      element("label", { id: "images-model-label", class: "language" }, element("span", { class: "hidden-title", "data-t": "modelToAsk" }),
-        element("select", { id: "images-model", onchange: () => { choose(own("model").value); if (last) go(last); } })),
-      element("p", { id: "images-about", class: "model muted" })),
-    element("div", { class: "write-panes read-panes" }, picture, answer), heads,
-    element("p", { class: "hint muted small", "data-t": "imagesHint" }));
-  byId("view-look").before(section);
-  for (const kind of ["dragover", "dragleave", "drop"]) section.addEventListener(kind, dragged);
-  speak(section);
+  imageFrame("images", "images", { pick: (name) => { choose(name); if (last) go(last); }, take, panes: [picture, answer], more: [heads] });
 }
 
 export function ready(known) {
@@ -64,18 +54,9 @@ function describe() {
   own("about").textContent = t("images_about", name, kind, number(weights / 1e6, 1), number(labels.length), size, patch);
 }
 
-function dragged(event) {
-  event.preventDefault();
-  own("drop").classList.toggle("over", event.type === "dragover");
-  if (event.type === "drop") take(event.dataTransfer.files[0]);
-}
-
 async function take(file) {
   if (!file) return;
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 32768) text += String.fromCharCode(...bytes.subarray(at, at + 32768));
-  last = btoa(text);
+  last = await base64(file);
   go(last);
 }
 
