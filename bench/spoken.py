@@ -1,8 +1,9 @@
 """The spoken phrasebook: `python -m bench.spoken --out runs/spoken`. It needs espeak-ng.
 
 espeak-ng reads lines of the phrasebook aloud, in twelve voices and at four speeds. On them are trained: recognizers of Korean and
-English, a model from Korean speech to English text, a voice, and a translator of text. All are scored on unseen lines at an
-unseen speed; what the voice says is transcribed by the recognizer. What is done already is not done again.
+English, and from that of Korean a model from Korean speech to English text; a voice on the same lines, which two voices read at one
+speed; and a translator of text. All are scored on unseen lines at an unseen speed; what the voice says is transcribed by the
+recognizer. What is done already is not done again.
 """
 
 import argparse
@@ -23,7 +24,9 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--out", type=Path, default=Path("runs/spoken"))
     top.add_argument("--lines", type=int, default=16_000, help="that are read aloud for training (default: 16,000)")
-    top.add_argument("--time", default="20m", help="of each training (default: 20m)")
+    top.add_argument(
+        "--time", nargs="+", default=["20m"], help="of each training, and of some: 5m voice-ko=8m (default: 20m)"
+    )
     top.add_argument("--only", nargs="+", choices=[*TRAININGS, "text"], help="some of the models (default: all)")
     top.add_argument("--parts", type=int, default=12, help="processes that write recordings (default: 12)")
     top.add_argument("--at-once", type=int, default=5, help="trainings at the same time (default: 5)")
@@ -32,11 +35,16 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-TRAININGS = {  # recipe, language, table
+TRAININGS = {  # recipe, corpus, table
     "speech-ko": ("speech-phrasebook", "ko", "manifest.tsv"),
     "speech-en": ("speech-phrasebook", "en", "manifest.tsv"),
     "speech-ko-en": ("speech-translation", "ko", "translation.tsv"),
-    "voice-ko": ("voice", "ko", "manifest.tsv"),
+    "voice-ko": ("voice", "voice", "manifest.tsv"),
+}
+CORPORA = {  # language, and how it is spoken
+    "ko": ("ko", ()),
+    "en": ("en", ()),
+    "voice": ("ko", ("--voices", "f2,m3", "--speeds", str(SPEED))),
 }
 
 
@@ -54,24 +62,25 @@ def write_texts(out: Path, lines: int, parts: int) -> None:
     for name in ("train", "valid", "test"):
         ko, en = ((out / "phrasebook" / f"{name}.{side}").read_text("utf-8").splitlines() for side in ("ko", "en"))
         count = parts if name == "train" else 1
-        for language, spoken, written in (("ko", ko, en), ("en", en, en)):
+        for corpus, spoken, written in (("ko", ko, en), ("en", en, en), ("voice", ko, ko)):
             rows = [f"{one}\t{other}\n" for one, other in zip(spoken, written, strict=True)]
             for part in range(count):
-                path = out / "texts" / f"{language}-{name}-{part}.tsv"
+                path = out / "texts" / f"{corpus}-{name}-{part}.tsv"
                 path.write_text("".join(rows[part::count]), encoding="utf-8", newline="\n")
     (out / "texts" / "done").touch()
 
 
-def recordings(out: Path, language: str, parts: int) -> list[Job]:
+def recordings(out: Path, corpus: str, parts: int) -> list[Job]:
     """Jobs that read aloud; the test at its own speed."""
-    names = [*(f"{language}-train-{part}" for part in range(parts)), f"{language}-valid-0", f"{language}-test-0"]
+    names = [*(f"{corpus}-train-{part}" for part in range(parts)), f"{corpus}-valid-0", f"{corpus}-test-0"]
+    language, how = CORPORA[corpus]
     return [
         Job(
             f"speak-{name}",
             (
                 *(*HEED, "speak-corpus", str(out / "texts" / f"{name}.tsv"), "--language", language),
                 *("--seed", name.rsplit("-", 1)[1], "--out", str(out / name)),
-                *(("--speeds", str(SPEED)) if "test" in name else ()),
+                *(how or (("--speeds", str(SPEED)) if "test" in name else ())),
             ),
             share=0,
         )
@@ -83,22 +92,23 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     out, wanted = options.out, list(options.only or [*TRAININGS, "text"])
     wanted += [first for name in wanted for first in STARTS.get(name, ()) if first not in wanted]
     found, share = [], 1 / options.at_once
-    languages = {TRAININGS[name][1] for name in wanted if name != "text"}
-    spoken = {language: recordings(out, language, options.parts) for language in ("ko", "en") if language in languages}
+    times = {"": "20m"} | {name: own for name, _, own in (one.rpartition("=") for one in options.time)}
+    corpora = {TRAININGS[name][1] for name in wanted if name != "text"}
+    spoken = {corpus: recordings(out, corpus, options.parts) for corpus in CORPORA if corpus in corpora}
     found += [job for own in spoken.values() for job in own]
     for name in wanted:
         if name == "text":
             found.append(Job(name, train_text(out), share=share))
             continue
-        recipe, language, table = TRAININGS[name]
-        after = tuple(job.name for job in spoken[language]) + STARTS.get(name, ())
-        files = json.dumps([str(out / f"{language}-train-{part}" / table) for part in range(options.parts)])
-        valid = json.dumps([str(out / f"{language}-valid-0" / table)])
+        recipe, corpus, table = TRAININGS[name]
+        after = tuple(job.name for job in spoken[corpus]) + STARTS.get(name, ())
+        files = json.dumps([str(out / f"{corpus}-train-{part}" / table) for part in range(options.parts)])
+        valid, language = json.dumps([str(out / f"{corpus}-valid-0" / table)]), CORPORA[corpus][0]
         settings = [f"data.audio={files}", f"data.valid_audio={valid}", f"data.language={language}", *options.settings]
         settings += [f"model.folder={out / first}" for first in STARTS.get(name, ())]
-        command = train(name, f"recipes/{recipe}.toml", out, settings, ("--time", options.time))
+        command = train(name, f"recipes/{recipe}.toml", out, settings, ("--time", times.get(name, times[""])))
         found.append(Job(name, command, after, share=share))
-        test = str(out / f"{language}-test-0" / table)
+        test = str(out / f"{corpus}-test-0" / table)
         score = (*HEED, "evaluate", str(out / name), "--audio", test, "--json", str(out / f"{name}.json"))
         found.append(Job(f"score-{name}", score, (name,), share=share))
     return found + cascade(out, share, wanted) + listening(out, share, wanted)

@@ -62,6 +62,28 @@ def test_step_by_step_is_the_whole(batch, reduction):
     torch.testing.assert_close(model.refined(whole.coarse, batch.lengths), whole.fine, rtol=0, atol=1e-10)
 
 
+def test_the_dropout_of_the_pre_net_stays_on_and_is_the_same_each_time(batch):
+    model, plain = small(), small(prenet_dropout=0.0)
+    memory = model.read_text(batch.tokens, batch.valid, batch.speakers)
+    one, other = (model.spoken(batch.frames, batch.lengths, memory, batch.valid).coarse for _ in range(2))
+    assert torch.equal(one, other)
+    assert not torch.allclose(one, plain.spoken(batch.frames, batch.lengths, memory, batch.valid).coarse)
+    kept = small(prenet=500)._kept(0, 3, 40, memory)
+    assert set(kept.unique().tolist()) == {0.0, 2.0} and kept.mean().item() == pytest.approx(1, abs=0.05)
+    assert torch.equal(kept[2:], small(prenet=500)._kept(0, 5, 38, memory))
+
+
+def test_hidden_frames_are_whole_and_no_more_than_their_share():
+    frames = torch.ones(200, 400, 3)
+    assert VoiceLoss()._seen(frames) is frames
+    torch.manual_seed(0)
+    seen = VoiceLoss(frame_dropout=0.5)._seen(frames)
+    assert set(seen.unique().tolist()) == {0.0, 1.0} and torch.equal(seen.amin(dim=2), seen.amax(dim=2))
+    hidden = 1 - seen[..., 0].mean(dim=1)
+    assert hidden.max() < 0.6 and hidden.min() < 0.05
+    assert hidden.mean().item() == pytest.approx(0.25, abs=0.05)
+
+
 def test_speakers_sound_different(batch):
     model = small()
     one, other = (model.read_text(batch.tokens, batch.valid, torch.tensor([k, k])) for k in (0, 1))

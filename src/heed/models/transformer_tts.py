@@ -115,6 +115,7 @@ class TransformerTTS(nn.Module):
         self.ends_out = nn.Linear(c.dim, 1)
         sizes = [c.outputs, *[c.postnet] * (c.postnet_layers - 1), c.outputs]
         self.postnet = Convolutions(sizes, torch.tanh, c.dropout, linear_last=True)
+        self._masks: Tensor | None = None
         init.vaswani(self, c.dim)
 
     def read_text(
@@ -160,11 +161,24 @@ class TransformerTTS(nn.Module):
     def _decoded(
         self, before: Tensor, memory: Tensor, valid: Tensor, cache: StackCache | None = None
     ) -> Float[Tensor, "b n dim"]:
-        x = before
-        for part in self.decoder_prenet:
-            x = self.prenet_dropout(F.relu(part(x)))
-        x = self.decoder_in(x) + self.scales[1] * self._places(cache.length if cache else 0, before.shape[1])
+        x, start = before, cache.length if cache else 0
+        for i, part in enumerate(self.decoder_prenet):
+            x = F.relu(part(x))
+            x = self.prenet_dropout(x) if self.training else x * self._kept(i, start, before.shape[1], x)
+        x = self.decoder_in(x) + self.scales[1] * self._places(start, before.shape[1])
         return self.decoder(self.dropout(x), memory, causal=True, memory_mask=masks.key_padding(valid), cache=cache)
+
+    def _kept(self, layer: int, start: int, length: int, like: Tensor) -> Float[Tensor, "t prenet"]:
+        """What the pre-net's dropout keeps when the model speaks: drawn once for each step, so that a text always sounds the same.
+
+        It stays on, as in the paper: a decoder that suddenly sees all of its last frame repeats it.
+        """
+        rate = self.config.prenet_dropout
+        if self._masks is None or self._masks.device != like.device or self._masks.dtype != like.dtype:
+            shape = (len(self.decoder_prenet), self.config.max_length, self.config.prenet)
+            drawn = torch.rand(shape, generator=torch.Generator().manual_seed(0)) >= rate
+            self._masks = drawn.to(like) / max(1 - rate, 1e-9)
+        return self._masks[layer, start : start + length]
 
     def _places(self, start: int, length: int) -> Float[Tensor, "t dim"]:
         if start + length > self.config.max_length:

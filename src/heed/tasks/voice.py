@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from heed.config import check_not_negative
+from heed.config import check_fraction, check_not_negative
 from heed.data import pronunciations
 from heed.data.audio import manifests
 from heed.data.audio.batches import Speech
@@ -42,11 +42,15 @@ class VoiceSettings:
     ends: float = 1.0  # weight of the stop-token loss
     end_weight: float = 5.0  # weight of the final step in that loss
     guided: float = 10.0  # weight of guided attention; 0 is off
+    frame_dropout: float = (
+        0.9  # up to this share of its earlier frames is hidden from the decoder in training; 0 is off
+    )
     valid_spoken: int = 20  # number of validation texts synthesized for the mel-cepstral distortion
 
     def __post_init__(self):
         for name in ("ends", "end_weight", "guided"):
             check_not_negative(f"task.{name}", getattr(self, name))
+        check_fraction("task.frame_dropout", self.frame_dropout)
         if self.valid_spoken < 1:
             raise ValueError(f"task.valid_spoken is {self.valid_spoken}; it must be at least 1")
 
@@ -118,7 +122,8 @@ class SpeechSynthesis(Task):
     # training
 
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
-        return VoiceLoss(self.settings.ends, self.settings.end_weight, self.settings.guided)
+        s = self.settings
+        return VoiceLoss(s.ends, s.end_weight, s.guided, s.frame_dropout)
 
     def validation(self, recipe: Any, prepared: Prepared) -> "VoiceValidation":
         return VoiceValidation(recipe, prepared, self.settings, self.facts(recipe, prepared, {}))

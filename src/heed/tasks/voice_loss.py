@@ -25,11 +25,12 @@ class VoiceLoss:
     ends: float = 1.0  # weight of the end
     end_weight: float = 5.0  # how much the one step that is the end counts against those that are not
     guided: float = 10.0  # weight of attention's distance from the diagonal
+    frame_dropout: float = 0.0  # the most that a recording hides of its frames from the decoder
     parts: ClassVar = ("coarse", "ends", "attention")
 
     def __call__(self, model: SpeaksText, batch: VoiceBatch) -> Loss:
         memory = model.read_text(batch.tokens, batch.valid, batch.speakers)
-        found = model.spoken(batch.frames, batch.lengths, memory, batch.valid)
+        found = model.spoken(self._seen(batch.frames), batch.lengths, memory, batch.valid)
         reduction = batch.frames.shape[1] // found.ends.shape[1]
         real = masks.from_lengths(batch.lengths, batch.frames.shape[1])
         coarse, fine = (_distance(own, batch.frames, real) for own in (found.coarse, found.fine))
@@ -43,6 +44,17 @@ class VoiceLoss:
         return Loss(
             total, fine.detach(), batch.count, {name: Part(own.detach(), batch.count) for name, own in parts.items()}
         )
+
+    def _seen(self, frames: Float[Tensor, "b t outputs"]) -> Float[Tensor, "b t outputs"]:
+        """The frames that were written before, some of them hidden: what comes next must then be read from the text.
+
+        Frames are so much like those before them that a decoder which sees them all learns to repeat them, and on its own says
+        nothing (Liu et al., 2020). Each recording draws how many it hides.
+        """
+        if not self.frame_dropout:
+            return frames
+        share = self.frame_dropout * torch.rand(len(frames), 1, device=frames.device)
+        return frames * (torch.rand(frames.shape[:2], device=frames.device) >= share)[..., None]
 
 
 def _distance(made: Tensor, frames: Tensor, real: Tensor) -> Float[Tensor, ""]:
