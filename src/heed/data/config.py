@@ -15,14 +15,14 @@ class CorpusConfig:
     """One of several corpora."""
 
     name: str | None = None  # name in reports (default: the names of its first files)
-    source: list[str] = field(default_factory=list)  # as in [data]
+    source: list[str] = field(default_factory=list)  # files, as in [data]
     target: list[str] = field(default_factory=list)
     tsv: list[str] = field(default_factory=list)
     columns: list[int | str] = field(default_factory=lambda: [1, 2])
     weight: float = 1.0  # how often its pairs are used per epoch: 2 is twice, 0.5 a different half each time
     tag: str | None = None  # put before each source, as "<bt>" before back-translated text: one token of the vocabulary
     code: str | None = None  # control code of a language model: put before each document
-    source_language: str | None = None  # as the files are named
+    source_language: str | None = None  # default: from the file names
     target_language: str | None = None  # with several directions, >>de<< is put before each source
     valid_source: list[str] = field(default_factory=list)  # validation files, in these languages
     valid_target: list[str] = field(default_factory=list)

@@ -16,7 +16,7 @@ class FiltersConfig:
     )
     max_ratio: float = 9.0  # maximum length ratio of the two sides; 0 is no limit
     same: bool = True  # filter pairs with the same text on both sides
-    duplicates: bool = True  # filter pairs that occurred before
+    duplicates: bool = True  # filter duplicate pairs
     overlap: bool = True  # filter pairs with a side in the validation set, ignoring case and punctuation
     swapped: bool = (
         True  # filter pairs with source and target swapped, detected by their script (docs/guides/cleaning.md)

@@ -25,11 +25,11 @@ class RowSettings:
     """How text is packed into rows, and which words of them are hidden."""
 
     length: int = 128  # row length in tokens, including special tokens
-    document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
+    document: DocumentKind = "paragraph"  # what is a document: a file, lines separated by blank lines, or a single line
     cut_sentences: bool = False  # fill every row: sentences may continue in the next; not for pairs
-    share: float = 0.15  # of the tokens that are hidden
+    share: float = 0.15  # share of tokens to predict
     masked: float = 0.8  # share of these replaced by the mask
-    random: float = 0.1  # and by another token; the rest is unchanged
+    random: float = 0.1  # share of these replaced by a random token; the rest is unchanged
     dynamic: bool = True  # dynamic masking: mask different tokens in every epoch
     whole_words: bool = False  # whole-word masking
     spans: bool = False  # mask spans, 3.8 words on average (SpanBERT)
@@ -53,7 +53,9 @@ class RowSettings:
 class PairSettings(RowSettings):
     """The same for rows that may be pairs."""
 
-    pair: Literal["none", "next", "order"] = "none"  # of texts: is the second the next one; are the two in order
+    pair: Literal["none", "next", "order"] = (
+        "none"  # sentence-pair objective: next-sentence or sentence-order prediction
+    )
     short: float = 0.1  # share of pairs with a random target length
 
 

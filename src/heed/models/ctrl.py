@@ -30,16 +30,16 @@ class CTRLConfig:
 
     vocab_size: int = from_data()
     dim: int = 1280  # width of embeddings and layers
-    heads: int = 16  # of each attention
+    heads: int = 16  # attention heads per layer
     hidden: int = 8192  # width of the feed-forward network
     layers: int = 48
     max_length: int = 256  # maximum text length in tokens, including the control code
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    norm_eps: float = 1e-6  # of the layer norm after the last layer
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    norm_eps: float = 1e-6  # epsilon of the layer norm after the last layer
     init_std: float = 0.02  # standard deviation of the initial weights
     choices: bool = from_data(False)
     labels: int = from_data()
-    choice_dropout: float = 0.1  # in the head that scores choices or labels
+    choice_dropout: float = 0.1  # dropout in the head that scores choices or labels
     prompt_length: int = from_data()
 
     def __post_init__(self):

@@ -35,19 +35,19 @@ class ElectraConfig:
     vocab_size: int = from_data()
     embedding: int = 128  # width of embeddings
     dim: int = 256  # width of layers
-    heads: int = 4  # of each attention
+    heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward network
     layers: int = 12
     max_length: int = 512  # maximum length of a text or pair in tokens, including special tokens
     segments: int = 2  # number of segment types
-    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward network
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.1  # of attention weights
-    classifier_dropout: float | None = None  # in the head of a classifier; that of the layers by default
-    choice_dropout: float = 0.1  # in the head that scores choices
-    norm_eps: float = 1e-12  # of layer norm
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # activation of the feed-forward network
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.1  # dropout of attention weights
+    classifier_dropout: float | None = None  # dropout in the classification head (default: dropout)
+    choice_dropout: float = 0.1  # dropout in the head that scores choices
+    norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
-    generator_fraction: float = 0.25  # widths and heads of the generator, as a share of those of the discriminator
+    generator_fraction: float = 0.25  # width and heads of the generator, relative to the discriminator
     head: str = from_data("masked")
     labels: int = from_data()
 

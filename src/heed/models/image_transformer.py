@@ -34,21 +34,21 @@ class ImageTransformerConfig:
     output: Literal["logistic", "categorical"] = (
         "logistic"  # of a pixel a mixture of logistics, or of a channel 256 values
     )
-    components: int = 10  # of the mixture
-    attention: Literal["1d", "2d"] = "1d"  # blocks of pixels in a line, or rectangles
-    query_block: int = 256  # "1d": positions of a block
-    memory_block: int = 512  # positions before it that it sees
-    query_rows: int = 8  # "2d": rows of a block
+    components: int = 10  # number of mixture components
+    attention: Literal["1d", "2d"] = "1d"  # local attention over blocks of consecutive pixels, or over rectangles
+    query_block: int = 256  # "1d": positions per query block
+    memory_block: int = 512  # "1d": preceding positions a block attends to
+    query_rows: int = 8  # "2d": rows per query block
     query_columns: int = 8
-    memory_rows: int = 8  # rows above it that it sees
-    memory_columns: int = 8  # columns at each side
+    memory_rows: int = 8  # "2d": rows above the block it attends to
+    memory_columns: int = 8  # "2d": columns on either side
     dim: int = 256  # width of layers
-    heads: int = 4  # of each attention
+    heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward networks
     layers: int = 8
-    small_layers: int = 4  # that read a small image, if there is one
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    norm_eps: float = 1e-6  # of layer norm
+    small_layers: int = 4  # encoder layers for the small image, if task.enlarge is set
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    norm_eps: float = 1e-6  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):

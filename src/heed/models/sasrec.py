@@ -29,17 +29,17 @@ PRESETS = {
 class SASRecConfig:
     items: int = from_data()
     dim: int = 64  # width of items and layers
-    heads: int = 2  # of each attention
+    heads: int = 2  # attention heads per layer
     hidden: int = 64  # width of the feed-forward network
     layers: int = 2
-    max_length: int = 50  # maximum history length: only the last items are read
-    dropout: float = 0.5  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.5  # of attention weights
-    activation: Literal["relu", "gelu"] = "gelu"  # of the feed-forward network; "relu" is the paper's
+    max_length: int = 50  # maximum history length; only the most recent items are read
+    dropout: float = 0.5  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.5  # dropout of attention weights
+    activation: Literal["relu", "gelu"] = "gelu"  # activation of the feed-forward network; the paper uses "relu"
     norm: Literal["pre", "post", "paper"] = (
         "post"  # "pre": the paper's equation; "paper": its code, where residuals go around norms
     )
-    norm_eps: float = 1e-8  # of layer norm
+    norm_eps: float = 1e-8  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):

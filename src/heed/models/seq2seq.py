@@ -52,13 +52,13 @@ class Seq2SeqConfig:
     hidden: int = 512  # width of the hidden states
     encoder_layers: int = 1
     decoder_layers: int = 1
-    bidirectional: bool = True  # the encoder reads in both directions, each half of `hidden` wide
+    bidirectional: bool = True  # bidirectional encoder; each direction is hidden / 2 wide
     attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] = "additive"  # docs/learn/road.md
     order: Literal["bahdanau", "luong"] = "bahdanau"  # attend before each step of the decoder, or after it
-    feeding: bool = False  # input feeding, with "luong"
-    reverse_source: bool = False  # the encoder reads the source from its end
+    feeding: bool = False  # input feeding (only with "luong")
+    reverse_source: bool = False  # reverse the source
     max_length: int = 1024  # maximum text length in tokens, including special tokens
-    dropout: float = 0.2  # of embeddings, between layers, and of the decoder's output
+    dropout: float = 0.2  # dropout of embeddings, between layers, and of the decoder's output
     tied: Literal["all", "target", "none"] = "all"  # which embeddings share a matrix: source, target and output
 
     def __post_init__(self):

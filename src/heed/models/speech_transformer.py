@@ -28,23 +28,27 @@ class SpeechTransformerConfig:
     vocab_size: int = from_data()
     inputs: int = from_data()
     dim: int = 256  # width of layers
-    heads: int = 4  # of each attention
+    heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward network
     encoder_layers: int = 12
     decoder_layers: int = 6
-    front: Literal["conv2d", "conv1d-glu"] = "conv2d"  # convolutions of time and frequency, or gated ones of time
-    channels: int = 64  # of the convolutions before the encoder
+    front: Literal["conv2d", "conv1d-glu"] = (
+        "conv2d"  # 2D convolutions over time and frequency, or gated 1D convolutions over time
+    )
+    channels: int = 64  # channels of the convolutions before the encoder
     subsampling: int = 4  # subsampling factor: frames per state, 2 or 4
-    attention_2d: int = 0  # modules of attention along time and frequency before the encoder; the paper has 2
-    heads_2d: int = 8  # channels of each
-    positions: Literal["sinusoidal", "fairseq"] = "sinusoidal"  # from 0 on as in the paper, or from 2 on as in fairseq
-    ctc: bool = True  # an output for CTC on the encoder
-    max_length: int = 4096  # positions: states of the longest recording, and tokens of the longest text
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    hidden_dropout: float = 0.1  # inside the feed-forward network
-    norm: Literal["post", "pre"] = "pre"  # norms after each sublayer, as in the paper, or before it
-    norm_eps: float = 1e-5  # of layer norm
+    attention_2d: int = 0  # 2D attention modules (time and frequency) before the encoder; the paper has 2
+    heads_2d: int = 8  # channels of each 2D attention module
+    positions: Literal["sinusoidal", "fairseq"] = (
+        "sinusoidal"  # positions count from 0, as in the paper, or from 2, as in fairseq
+    )
+    ctc: bool = True  # add a CTC output to the encoder
+    max_length: int = 4096  # maximum number of encoder states and of text tokens
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    hidden_dropout: float = 0.1  # dropout inside the feed-forward network
+    norm: Literal["post", "pre"] = "pre"  # layer norm after each sublayer (the paper), or before it
+    norm_eps: float = 1e-5  # epsilon of layer norm
 
     def __post_init__(self):
         check(self)

@@ -31,20 +31,20 @@ class TransformerTTSConfig:
     outputs: int = from_data()
     speakers: int = from_data(1)
     dim: int = 256  # width of layers
-    heads: int = 4  # of each attention
+    heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward network
     encoder_layers: int = 4
     decoder_layers: int = 4
     reduction: int = 2  # frames generated per step; the paper uses 1
     prenet: int = 256  # width of the decoder's pre-net
-    prenet_dropout: float = 0.5  # of it: what was written before counts less than the text
+    prenet_dropout: float = 0.5  # pre-net dropout, so that the decoder relies on the text more than on past frames
     postnet: int = 256  # channels of the post-net
     postnet_layers: int = 5
-    max_length: int = 4096  # positions: tokens of the longest text, and steps of the longest sound
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    hidden_dropout: float = 0.1  # inside the feed-forward network
-    norm_eps: float = 1e-5  # of layer norm
+    max_length: int = 4096  # maximum number of text tokens and of decoder steps
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    hidden_dropout: float = 0.1  # dropout inside the feed-forward network
+    norm_eps: float = 1e-5  # epsilon of layer norm
 
     def __post_init__(self):
         check(self)

@@ -34,19 +34,21 @@ PRESETS = {
 class TransformerXLConfig:
     vocab_size: int = from_data()
     dim: int = 410  # width of embeddings and layers
-    heads: int = 10  # of each attention
+    heads: int = 10  # attention heads per layer
     hidden: int = 2100  # width of the feed-forward network
     layers: int = 16
     memory: int = 150  # memory length: earlier tokens whose hidden states are attended to
-    evaluation_memory: int | None = None  # the same at evaluation and in generation; as memory by default
-    same_length: bool = False  # each token sees as many as the memory has, itself included; otherwise its window too
+    evaluation_memory: int | None = None  # memory length for evaluation and generation (default: memory)
+    same_length: bool = False  # every token attends to exactly `memory` tokens; otherwise also to its own window
     farthest: int = 0  # clamp relative distances to this; 0 is no limit
-    cutoffs: list[int] = field(default_factory=list)  # first ids of the clusters of rarer tokens; none: a plain softmax
-    divisor: int = 1  # each cluster has vectors that are this many times narrower than those of the one before
-    dropout: float = 0.1  # of embeddings, of what each sublayer adds, inside the feed-forward network and of the output
-    attention_dropout: float = 0.0  # of attention weights
-    word_dropout: float = 0.0  # of whole words, for little text
-    norm_eps: float = 1e-5  # of layer norm
+    cutoffs: list[int] = field(
+        default_factory=list
+    )  # adaptive softmax: the first token id of each tail cluster; empty: a plain softmax
+    divisor: int = 1  # adaptive softmax: each cluster's embeddings are this many times narrower than the previous one's
+    dropout: float = 0.1  # dropout of embeddings, sublayer outputs, the feed-forward network and the output
+    attention_dropout: float = 0.0  # dropout of attention weights
+    word_dropout: float = 0.0  # dropout of whole words, for small corpora
+    norm_eps: float = 1e-5  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):

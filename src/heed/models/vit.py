@@ -31,19 +31,17 @@ class ViTConfig:
     channels: int = from_data(3)
     patch: int = 16  # patch size in pixels
     dim: int = 192  # width of patches and layers
-    heads: int = 3  # of each attention
+    heads: int = 3  # attention heads per layer
     hidden: int = 768  # width of the feed-forward networks
     layers: int = 12
-    pooling: Literal["cls", "mean"] = "cls"  # what is classified: a class token, or the mean of all patches
-    dropout: float = 0.0  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    path_dropout: float = (
-        0.0  # stochastic depth: how often the last layer is skipped; those before it less, in proportion
-    )
-    layer_scale: float = 0.0  # initial factor of what each sublayer adds, learned for each dimension; 0 is none
-    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward networks
-    qkv_bias: bool = True  # whether queries, keys and values have one
-    norm_eps: float = 1e-6  # of layer norm
+    pooling: Literal["cls", "mean"] = "cls"  # input of the classifier: a class token, or the mean of all patches
+    dropout: float = 0.0  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    path_dropout: float = 0.0  # stochastic depth: drop rate of the last layer, decreasing linearly to 0 at the first
+    layer_scale: float = 0.0  # LayerScale: initial scale of each sublayer's output, learned per dimension; 0 is off
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # activation of the feed-forward networks
+    qkv_bias: bool = True  # biases for queries, keys and values
+    norm_eps: float = 1e-6  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):

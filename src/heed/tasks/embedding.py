@@ -36,13 +36,15 @@ Scored = tuple[list[str], list[str], np.ndarray]  # two texts, and how similar p
 @dataclass(frozen=True)
 class EmbeddingSettings:
     pooling: Literal["mean", "cls", "max"] = "mean"  # how states are pooled into a vector
-    normalize: bool = True  # the finished model scales its vectors to length 1
-    scale: float = 20.0  # cosines are multiplied by it: 1 / temperature
+    normalize: bool = True  # normalize vectors to length 1 (applies to the trained model)
+    scale: float = 20.0  # cosine similarities are multiplied by this: 1 / temperature
     both_directions: bool = True  # symmetric loss: also match the first text of a pair against all first texts
     scored: list[str] = field(
         default_factory=list
     )  # tables of two texts and a score, such as STS-B, for Spearman's correlation
-    scored_columns: list[int | str] = field(default_factory=lambda: [1, 2, 3])  # of these tables
+    scored_columns: list[int | str] = field(
+        default_factory=lambda: [1, 2, 3]
+    )  # columns of task.scored: two texts and a number
 
     def __post_init__(self):
         if not self.scale > 0:

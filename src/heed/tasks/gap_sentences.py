@@ -24,11 +24,13 @@ from heed.training.loss import Loss, Part, smoothed_cross_entropy
 
 @dataclass(frozen=True)
 class GapSentencesSettings:
-    choice: Literal["principal", "sequential", "random", "lead"] = "principal"  # by ROUGE-1, or as named
+    choice: Literal["principal", "sequential", "random", "lead"] = (
+        "principal"  # how gap sentences are chosen; "principal": by ROUGE-1
+    )
     gap_share: float = 0.3  # share of sentences that are removed
     word_share: float = 0.15  # share of words hidden from the encoder
     masked: float = 0.8  # share of these replaced by the mask
-    swapped: float = 0.1  # and by a random word
+    swapped: float = 0.1  # share of these replaced by a random word
     label_smoothing: float = 0.1  # label smoothing: probability mass spread over the vocabulary
 
     def __post_init__(self):

@@ -35,7 +35,7 @@ VALIDATED = 1024  # images in a batch of validation
 class ImageClassificationSettings:
     label_smoothing: float = 0.1  # label smoothing: probability mass spread over the classes
     crop: int = 0  # padding in pixels for random crops; 0 is off
-    flip: bool = False  # flip half of all images horizontally
+    flip: bool = False  # flip half of the images horizontally
     randaugment: int = 0  # RandAugment operations per image; the paper uses 2
     magnitude: float = 9.0  # magnitude of these operations, from 0 to 30
     erasing: float = 0.0  # random erasing: share of images with a rectangle replaced by noise

@@ -32,7 +32,7 @@ VALIDATED = {"cuda": 64, "cpu": 8}  # images in a batch of validation
 class ImageGenerationSettings:
     by_class: bool = False  # condition on the class of each image
     enlarge: int = 0  # super-resolution: size of the small input image in pixels; 0 is off
-    flip: bool = False  # flip half of all images horizontally
+    flip: bool = False  # flip half of the images horizontally
     valid_images: int = 1000  # number of validation images; 0 is all
 
     def __post_init__(self):

@@ -31,7 +31,7 @@ class LanguageSettings:
     reading: Literal["stream", "documents", "random"] = (
         "stream"  # one text with carried state; documents that do not see each other; windows at random offsets
     )
-    document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
+    document: DocumentKind = "paragraph"  # what is a document: a file, lines separated by blank lines, or a single line
     label_smoothing: float = 0.0  # label smoothing: probability mass spread over the vocabulary
 
     def __post_init__(self):

@@ -19,8 +19,8 @@ from heed.vocabularies.text_parts import SEPARATOR
 
 @dataclass(frozen=True)
 class MultipleChoiceSettings:
-    choices: int | None = None  # how many of data.columns are choices; all between the first and the last by default
-    first_choice: int = 0  # the number of the first choice in the files: 0 or 1; letters begin with A
+    choices: int | None = None  # number of data.columns that are choices (default: all between the first and the last)
+    first_choice: int = 0  # number of the first choice in the files, 0 or 1; letters start at A
     label_smoothing: float = 0.0  # label smoothing: probability mass spread over the choices
     lm_weight: float = 0.0  # weight of an auxiliary language-modelling loss on the same texts
 

@@ -24,7 +24,7 @@ class ReplacedTokensSettings(RowSettings):
     masked: float = (
         0.85  # of the hidden tokens, how many become the mask for the generator: as in the code of the paper
     )
-    random: float = 0.0  # and by another token; the rest is unchanged
+    random: float = 0.0  # share of these replaced by a random token; the rest is unchanged
     weight: float = 50.0  # weight of the discriminator's loss
 
     def __post_init__(self):

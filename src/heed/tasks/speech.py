@@ -39,10 +39,10 @@ class SpeechSettings:
     ctc: float = 0.3  # weight of the CTC loss; 0 is attention only
     label_smoothing: float = 0.1
     mask_bands: int = 2  # SpecAugment: number of frequency bands masked per recording
-    mask_band: float = 0.3  # maximum width, as a share of a frame
-    mask_stretches: int = 2  # number of time spans masked
-    mask_stretch: int = 40  # maximum length, in frames
-    mask_share: float = 0.2  # and no more than this share of a recording
+    mask_band: float = 0.3  # maximum width of a band, as a share of all frequencies
+    mask_stretches: int = 2  # SpecAugment: number of time spans masked per recording
+    mask_stretch: int = 40  # maximum length of a span, in frames
+    mask_share: float = 0.2  # maximum share of a recording masked in time
     valid_recordings: int = 0  # number of validation examples; 0 is all
 
     def __post_init__(self):

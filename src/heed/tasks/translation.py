@@ -48,7 +48,7 @@ class TranslationSettings:
         default_factory=list
     )  # teacher with the same vocabulary, to distill from (docs/guides/distill.md)
     tune_length_penalty: int = (
-        0  # validation sentences on which the finished model's length penalty is chosen; 0 is off
+        0  # tune the length penalty of the trained model on this many validation sentences; 0 is off
     )
     distillation: float = 0.5  # weight of the distillation loss
 

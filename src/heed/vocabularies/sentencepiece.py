@@ -30,14 +30,14 @@ class SubwordsConfig:
     )
     joint: bool = True  # one vocabulary for both languages, or one for each
     size: int | None = None  # default: chosen by corpus size
-    coverage: float = 0.9999  # share of characters covered by subwords; the others are spelled in bytes
+    coverage: float = 0.9999  # share of characters covered by the vocabulary; the others are encoded as bytes
     sampling: float = 0.0  # BPE-dropout (0.1 is usual), or alpha of unigram sampling; 0 is off
-    lines: int = 500_000  # number of lines to learn it from
+    lines: int = 500_000  # number of lines to learn the vocabulary from
     source_model: str | None = None  # a SentencePiece model to use instead of learning one
     target_model: str | None = None
-    texts: list[str] = field(default_factory=list)  # files to learn it from, instead of the corpus
+    texts: list[str] = field(default_factory=list)  # files to learn the vocabulary from, instead of the corpus
     cut: Literal["spaces", "punctuation"] = "spaces"  # how text is split into whole words
-    lower: bool = False  # whole words are lowercased
+    lower: bool = False  # lowercase words (only with "words")
     least: int = 2  # minimum count of a word; rarer ones are <unk>
 
     def __post_init__(self):

@@ -16,7 +16,7 @@ class AudioConfig:
     audio: list[str] = field(
         default_factory=list
     )  # tables of path and text, LJSpeech's metadata.csv, or folders: FSDD's, or AN4's MFCC
-    valid_audio: list[str] = field(default_factory=list)  # recordings to validate on
+    valid_audio: list[str] = field(default_factory=list)  # validation recordings
     format: Format = "auto"  # "tsv": path, tab, text; "fsdd": 7_name_12.wav; "mfcc": index.tsv with stored cepstra
     split: str = "train"  # the training split, for corpora with splits (FSDD: recordings 5 to 49; AN4)
     holdout: int = 0  # recordings set aside without validation files; 0 is one in twenty, at most 500

@@ -24,10 +24,10 @@ class VoiceConfig(AudioConfig):
     features: Literal["mel"] = "mel"  # log-mel magnitudes
     frame: float = 64.0  # frame length in milliseconds
     shift: float = 16.0  # frame shift in milliseconds
-    normalize: Literal["corpus"] = "corpus"  # mean 0 and deviation 1 over all recordings
-    top: float | None = None  # where the highest mel filter ends, in Hz; default: half the rate
-    phonemes: str | None = None  # a pronouncing dictionary: English texts are read as phonemes, not as letters
-    g2p: str | None = None  # a model that pronounces words that the dictionary lacks (recipes/g2p.toml)
+    normalize: Literal["corpus"] = "corpus"  # mean 0 and standard deviation 1 over all recordings
+    top: float | None = None  # upper edge of the highest mel filter in Hz (default: half the sample rate)
+    phonemes: str | None = None  # a pronouncing dictionary: train on phonemes instead of letters (English)
+    g2p: str | None = None  # a model that pronounces words missing from the dictionary (recipes/g2p.toml)
 
     def __post_init__(self):
         super().__post_init__()

@@ -8,7 +8,7 @@ class VectorsConfig:
     source: str | None = None  # a file of word2vec, GloVe or fastText (.vec), plain or gzipped
     target: str | None = None
     text: str | None = None  # for a language model
-    frozen: bool = False  # keep the vectors fixed; not if the matrix is also the output layer
+    frozen: bool = False  # freeze the vectors; not possible if the matrix is also the output layer
     lowercase: bool = False  # fall back to the vector of the lowercase form
     scale: float | None = None  # scale factor (default: match the initial weights)
 
