@@ -36,7 +36,7 @@ class Task:
 
     def __post_init__(self):
         if self.verb not in VERBS:
-            raise ValueError(f"verb is {self.verb!r}; it is {', '.join(VERBS[:-1])} or {VERBS[-1]}")
+            raise ValueError(f"verb is {self.verb!r}; it must be {', '.join(VERBS[:-1])} or {VERBS[-1]}")
         if self.tag and (self.tag.split() != [self.tag] or self.verb != "backtranslate"):
             raise ValueError(f"tag is {self.tag!r}; it must be one word, such as <bt>, and is for backtranslate")
         if (self.options.get("nbest") or 1) != 1:

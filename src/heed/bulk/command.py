@@ -25,7 +25,7 @@ def add_resume(parser: argparse.ArgumentParser, inputs: str = "--input") -> None
 def check_resume(args: argparse.Namespace, given: bool, inputs: str = "--input FILE") -> None:
     """Refuse --resume without files."""
     if args.resume and not (given and args.out):
-        raise ValueError(f"--resume goes on with a file: it needs {inputs} and --out FILE")
+        raise ValueError(f"--resume continues an output file: it needs {inputs} and --out FILE")
 
 
 def read_ahead(path: str | None) -> int:
@@ -65,9 +65,7 @@ def to_recorded(
 ) -> None:
     """To a file with a journal. Without `resume` it begins anew, and is removed if something is wrong with the input."""
     if resume and not file.begun and file.out.exists():
-        raise ValueError(
-            f"{file.out} exists, and nothing of it is unfinished: choose another --out, or leave out --resume"
-        )
+        raise ValueError(f"{file.out} already exists and is complete: choose another --out, or leave out --resume")
     source = chain(list(islice(source, 1)), source)  # an input that cannot be read leaves no file
     with file:
         if resume and file.begun:
@@ -78,7 +76,7 @@ def to_recorded(
             run(source, stages, lambda chunk, data: file.append(chunk, data, note(chunk)))
         except KeyboardInterrupt:
             if file.begun:
-                print(f"heed: what is finished is kept in {file.part}; --resume goes on with it", file=sys.stderr)
+                print(f"heed: finished lines are kept in {file.part}; continue with --resume", file=sys.stderr)
             raise
         except ValueError:
             if not resume:

@@ -60,11 +60,11 @@ class RecordedFile:
         kept, size = 0, len(self.head)
         with open(self.part, "rb") as file:
             if file.read(size) != self.head:
-                self.warn(f"{self.part} is damaged at its beginning: it is made again.")
+                self.warn(f"{self.part} is damaged at its beginning: starting over.")
                 blocks = []
             for block in blocks:
                 if hashlib.sha256(file.read(block["bytes"])).hexdigest() != block["written"]:
-                    self.warn(f"{self.part} is damaged after {size:,} bytes: it is made again from there.")
+                    self.warn(f"{self.part} is damaged after {size:,} bytes: continuing from there.")
                     break
                 self._check_input(next(source, None), block)
                 kept, size = kept + 1, size + block["bytes"]

@@ -20,7 +20,7 @@ EXTRAS = {  # of pyproject.toml: the module, and what it is for
     "tensorboard": ("tensorboard", "training curves in TensorBoard"),
     "parquet": ("pyarrow", "logs of interactions in Parquet"),
     "audio": ("soundfile", "FLAC, Ogg and MP3 files"),
-    "faiss": ("faiss", "recommendations out of millions of items (--search faiss)"),
+    "faiss": ("faiss", "recommendation with millions of items (--search faiss)"),
     "ray": ("ray", "bulk work on a Ray cluster"),
     "spark": ("pyspark", "bulk work on a Spark cluster"),
 }
@@ -125,7 +125,7 @@ def _cpu(problems: list[Problem]) -> dict[str, Any]:
         found |= {"threads": torch.get_num_threads(), "instructions": able}
         if wrong := _miscomputes("cpu"):
             advice = "pip install --force-reinstall torch"
-            problems.append(Problem(f"torch does not compute on this CPU: {wrong}.", advice, broken=True))
+            problems.append(Problem(f"torch cannot compute on this CPU: {wrong}.", advice, broken=True))
     return found
 
 
@@ -166,7 +166,7 @@ def _gpu(problems: list[Problem]) -> dict[str, Any]:
         devices.append({"name": own.name, "memory_gb": round(own.total_memory / 1e9, 1), "capability": able})
         if wrong := _miscomputes(f"cuda:{index}"):
             advice = "use --device cpu; update the driver, or install torch for this GPU"
-            problems.append(Problem(f"cuda:{index} ({own.name}) does not compute: {wrong}.", advice, broken=True))
+            problems.append(Problem(f"cuda:{index} ({own.name}) cannot compute: {wrong}.", advice, broken=True))
     return {"devices": devices, "driver": driver, "cuda": torch.version.cuda}
 
 
@@ -176,7 +176,7 @@ def _miscomputes(device: str) -> str:
 
     try:
         product = torch.full((8, 8), 2.0, device=device) @ torch.full((8, 8), 3.0, device=device)
-        return "" if bool((product == 48).all()) else "a product of matrices is wrong"
+        return "" if bool((product == 48).all()) else "a matrix product is wrong"
     except RuntimeError as error:
         return str(error).splitlines()[0]
 

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     _check(args)
     if images.reads_images(args.folder, "embed"):
-        check_resume(args, False, "a model of texts, --input FILE")
+        check_resume(args, False, "a text model, --input FILE")
         return images.embed(args)
     embedder = open_product(args, "embed")
     in_precision(embedder.model, args.precision)
@@ -187,7 +187,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.tsv:
         one, other, expected = _scored(args)
         found, measure = [model.similarity(one, other, too_long="cut") for model in models], number_scores
-        what = f"{len(one):,} pairs; cosines beside the numbers of {args.tsv}"
+        what = f"{len(one):,} pairs; cosine similarity against the scores in {args.tsv}"
     else:
         one, other, found = _counterparts(args, models)
         expected, measure = found[0] * 0 + 1, rank_scores

@@ -65,7 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     drawing = parser.add_argument_group("images, for an image generator: --out samples.png --count 16")
     option = drawing.add_argument
     option("--complete", metavar="IMAGE", help="keep the upper part of an image and generate the rest")
-    option("--keep", type=float, default=0.5, metavar="SHARE", help="the share that is kept (default: 0.5)")
+    option("--keep", type=float, default=0.5, metavar="SHARE", help="share of the image to keep (default: 0.5)")
     option("--enlarge", metavar="IMAGE", help="a small image, for a super-resolution model (task.enlarge)")
     option(
         "--class",

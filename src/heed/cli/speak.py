@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def add_g2p(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--g2p", metavar="FOLDER", help="a model that pronounces words that the dictionary lacks (recipes/g2p.toml)"
+        "--g2p", metavar="FOLDER", help="a model that pronounces words missing from the dictionary (recipes/g2p.toml)"
     )
 
 
@@ -39,7 +39,7 @@ def add_vocoder(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--vocoder",
         metavar="PATH",
-        help="a HiFi-GAN to make the sound: a folder, or a .safetensors file beside its config.json",
+        help="a HiFi-GAN vocoder: a folder, or a .safetensors file next to its config.json",
     )
 
 
@@ -144,7 +144,7 @@ def evaluate(args: argparse.Namespace) -> int:
     console = Console()
     console.print(f"MCD  [bold]{np.mean(distances):.2f}[/] dB  ({low:.2f} to {high:.2f})", highlight=False)
     console.print(
-        f"[dim]{len(made):,} texts, {100 * np.mean(ended):.1f} % of which ended by themselves; {length:.3f} times the "
+        f"[dim]{len(made):,} texts; the model predicted the end of {100 * np.mean(ended):.1f} % of them; {length:.3f} times the "
         "recorded duration; 95 % interval, bootstrapped over texts[/]",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

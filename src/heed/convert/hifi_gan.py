@@ -83,8 +83,8 @@ def _spectrogram(facts: Mapping[str, Any], config: HiFiGANConfig, where: str) ->
     missing = [name for name in needed if name not in facts]
     if missing:
         raise ValueError(
-            f"{where}{', '.join(missing)} must be stated, since a vocoder reads only the spectrograms that it was trained on: add "
-            'them to the file ("log" is "e" or "10")'
+            f"{where}{', '.join(missing)} must be stated, since a vocoder works only with the spectrogram settings it was "
+            'trained with: add them to the file ("log" is "e" or "10")'
         )
     width, low, high = (facts[name] for name in STATED)
     high = config.rate / 2 if high is None else high

@@ -18,7 +18,7 @@ class PhonemeScores:
 def score(found: Sequence[str], references: Sequence[Sequence[str]], samples: int = SAMPLES) -> PhonemeScores:
     """Each line is the phonemes of a word with spaces between them; of several references the nearest counts."""
     if len({len(found), *map(len, references)}) != 1 or not found:
-        raise ValueError("pronunciations and their references must be as many, and at least one")
+        raise ValueError("there must be as many references as pronunciations, and at least one")
     edits = []
     for own, *given in zip(found, *references, strict=True):
         every = [align(right.split(), own.split()) for right in dict.fromkeys(given)]

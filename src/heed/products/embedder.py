@@ -46,7 +46,7 @@ class Embedder(Product):
         max_source: int | None = None,
     ):
         if pooling not in POOLINGS:
-            raise ValueError(f"pooling is {pooling!r}; it is {', '.join(POOLINGS)}")
+            raise ValueError(f"pooling is {pooling!r}; it must be {', '.join(POOLINGS)}")
         self.model, self.pooling, self.normalize = model, pooling, normalize
         self.vocabulary = TextParts(plain(vocabulary), getattr(vocabulary, "tokens", None)).of_one_part()
         self.most = min(max_source or model.config.max_length, model.config.max_length)

@@ -29,8 +29,8 @@ class Vocoder:
         other = [f"{name} is {_shown(own)}, not {_shown(voice)}" for name, own, voice in pairs if own != voice]
         if other:
             raise ValueError(
-                f"{self.name} reads other spectrograms than this voice writes ({'; '.join(other)}): use a vocoder that was trained on "
-                "those of the voice"
+                f"{self.name} expects other spectrograms than this voice produces ({'; '.join(other)}): use "
+                f"a vocoder trained with the voice's settings"
             )
 
     @torch.inference_mode()

@@ -59,7 +59,7 @@ class GapSentencesLoss:
 
 
 class GapSentences(Restoration):
-    name, title, Settings = "gap-sentences", "Pre-trained by gap sentences", GapSentencesSettings
+    name, title, Settings = "gap-sentences", "Pre-trained with gap sentences", GapSentencesSettings
     special_tokens, products = ("mask", "gap"), (Summarizer, Translator)
 
     def check_base(self, recipe: Any, base: Package) -> None:

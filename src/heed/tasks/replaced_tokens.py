@@ -70,7 +70,7 @@ class ReplacedTokensLoss:
 
 
 class ReplacedTokens(Pretraining):
-    name, title, Settings = "replaced-tokens", "Pre-trained by replaced tokens", ReplacedTokensSettings
+    name, title, Settings = "replaced-tokens", "Pre-trained with replaced-token detection", ReplacedTokensSettings
     needs, best, head = DetectsReplacedWords, "loss", "joint"
     products = (MaskFiller, ReplacedDetector)
     metrics = (

@@ -32,7 +32,7 @@ class VoiceConfig(AudioConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.g2p and not self.phonemes:
-            raise ValueError("data.g2p is for words that data.phonemes lacks: set data.phonemes, a dictionary, too")
+            raise ValueError("data.g2p is for words missing from data.phonemes: set data.phonemes to a dictionary")
 
     def settings(self, given: int = 0) -> FeatureSettings:
         return replace(super().settings(given), top=self.top)

@@ -19,7 +19,7 @@ from heed.vocabularies.items import Items
 EDITION = 2  # of the folders in the cache
 WORDS = {  # what the counts of a log say
     "rated lower": "rated below data.min_rating and dropped",
-    "out of order": "out of order in time, and sorted",
+    "out of order": "out of order, sorted by time",
     "duplicates": "repeats dropped (data.duplicates)",
     "not in the core": "of rare users or items dropped (data.core)",
     "held out": "held out, after the validation time",
