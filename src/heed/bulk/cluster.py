@@ -1,4 +1,4 @@
-"""The command line that Ray's entry and Spark's share."""
+"""Command-line arguments shared by the Ray and Spark entry points."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from heed.bulk.blocks import VERBS, Task
 
 
 def parse(module: str, words: Sequence[str] | None) -> tuple[Task, argparse.Namespace]:
-    """What is asked for; a sentence and exit code 2 for what cannot be."""
+    """Parse the arguments; exits with code 2 and one sentence if they are invalid."""
     top = argparse.ArgumentParser(
         prog=f"python -m {module}", description="Translate, score, embed or back-translate a corpus."
     )

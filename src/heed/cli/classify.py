@@ -109,7 +109,7 @@ def _classify_file(classifier, args: argparse.Namespace) -> None:
 
 
 def _expected(args: argparse.Namespace, texts: int) -> list[str] | None:
-    """The right labels, one for each text."""
+    """The reference labels, one per text."""
     from heed.cli.common import read_lines
     from heed.vocabularies.labels import Labels
 

@@ -165,7 +165,7 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
 
 
 def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):
-    """The lines of a file, or what a model translates now and the model itself."""
+    """The lines of a file, or the translations of a model and the model itself."""
     from heed.cli.common import check_product, open_product, read_lines, split_names
     from heed.cli.labelled import has_verb
 

@@ -44,7 +44,7 @@ def add_vocoder(parser: argparse._ActionsContainer) -> None:
 
 
 def equip(voice: Any, args: argparse.Namespace) -> None:
-    """Give a voice the vocoder and the pronunciation model that are asked for."""
+    """Give a voice the requested vocoder and pronunciation model."""
     if args.g2p:
         from heed.products.pronunciation import open_model
 
@@ -117,7 +117,7 @@ def _draw(args: argparse.Namespace, voice: Any, found: Any) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """What heed evaluate does for voices: texts are spoken and compared with their recordings."""
+    """`heed evaluate` for voices: synthesize texts and compare them with their recordings."""
     import numpy as np
     from rich.console import Console
 

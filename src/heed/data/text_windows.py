@@ -1,4 +1,4 @@
-"""Texts longer than a model, in windows that overlap."""
+"""Texts longer than the model's maximum, in overlapping windows."""
 
 import numpy as np
 from jaxtyping import Int
@@ -7,7 +7,7 @@ Window = tuple[int, int]  # the first token, and the one after the last
 
 
 def split_windows(length: int, room: int, overlap: int) -> list[Window]:
-    """Windows of at most `room` tokens, of which two neighbours share `overlap`, but no more than half a window."""
+    """Windows of at most `room` tokens; neighbours share `overlap`, but at most half a window."""
     step, found = room - min(overlap, room // 2), [(0, min(room, length))]
     while found[-1][1] < length:
         start = found[-1][0] + step

@@ -31,7 +31,9 @@ def model_row(chosen: ModelChoice, model: nn.Module, base: Package | None, examp
     name, config = name_of(model), model.config
     origin = _preset(chosen, config, examples)
     if base is not None:
-        origin = f", with the architecture of {chosen.folder} and new weights" if chosen.fresh else f" from {chosen.folder}"
+        origin = (
+            f", with the architecture of {chosen.folder} and new weights" if chosen.fresh else f" from {chosen.folder}"
+        )
     weights = list(model.parameters())
     total = sum(weight.numel() for weight in weights)
     trained = sum(weight.numel() for weight in weights if weight.requires_grad)

@@ -1,4 +1,4 @@
-"""The [data] section of tasks that learn from recordings."""
+"""The [data] section of speech tasks."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,7 +11,7 @@ SPEEDS = (0.5, 2.0)
 
 @dataclass(frozen=True)
 class AudioConfig:
-    """Recordings and their texts, what is left out of them, and the features that are computed."""
+    """Recordings and texts, which of them are skipped, and the features to compute."""
 
     audio: list[str] = field(
         default_factory=list
@@ -52,7 +52,7 @@ class AudioConfig:
             raise ValueError(f"data.{error}") from None
 
     def settings(self, given: int = 0) -> FeatureSettings:
-        """Of the features; with `given`, they are stored, that many numbers a frame."""
+        """The feature settings; with `given`, features are stored, with this many values per frame."""
         names = ("rate", "mels", "cepstra", "frame", "shift", "normalize")
         own = {name: getattr(self, name) for name in names}
         return FeatureSettings("given" if given else self.features, **own, given=given)

@@ -1,4 +1,4 @@
-"""The [data] section of tasks on images."""
+"""The [data] section of image tasks."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,7 +10,7 @@ Colours = Literal["auto", "grey", "rgb"]
 
 @dataclass(frozen=True)
 class ImagesConfig:
-    """Where images are, and the form in which they are read."""
+    """Image sources, and how they are read."""
 
     images: list[str] = field(default_factory=list)  # class folders, CSV, IDX or CIFAR sheets (docs/guides/images.md)
     valid_images: list[str] = field(default_factory=list)  # validation images

@@ -1,4 +1,4 @@
-"""Batches of histories without padding, in an order that depends on the seed and the epoch alone."""
+"""Batches of histories without padding, in an order that depends only on the seed and the epoch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,9 @@ from heed.vocabularies.ragged import RaggedRows, slice_indices
 
 
 class ItemViews(NamedTuple):
-    """All histories of a batch in one view, then all in another, packed in one row; `last` are the places of their last items."""
+    """All histories of a batch in one view, then all in another, packed in one row; `last` are the positions of their
+    last items.
+    """
 
     items: Tensor
     offsets: SequenceOffsets
@@ -26,8 +28,8 @@ class ItemViews(NamedTuple):
 
 
 class ItemBatch(NamedTuple):
-    """Histories packed in one row. `places` are those at which an item is predicted, `expected` is that item; `seen` are all items
-    of each history, which are no negatives.
+    """Histories packed in one row. `places` are the positions where an item is predicted, `expected` those items;
+    `seen` are all items of each history, which cannot be negatives.
     """
 
     items: Tensor
@@ -41,7 +43,7 @@ class ItemBatch(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What a model reads, where it predicts, and what is right there."""
+    """The model input, the positions to predict, and the expected items."""
 
     rows: RaggedRows
     places: np.ndarray
@@ -63,7 +65,7 @@ def next_items(rows: RaggedRows, random: np.random.Generator) -> Inputs:
 
 @dataclass(frozen=True)
 class MaskItems:
-    """Items are masked and predicted (BERT4Rec): `share` of them, at least one; in some histories the last alone."""
+    """Items are masked and predicted (BERT4Rec): `share` of them, at least one; in some histories only the last."""
 
     masked: int
     share: float
@@ -79,9 +81,8 @@ class MaskItems:
 
 
 def cut(lengths: np.ndarray, most: int, windows: bool, shared: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The user, the start and the end of each example: the last `most` items, or with `windows` all, in parts of as many.
-
-    Two parts share `shared` items: the last target of one is the first input of the next.
+    """The user, start and end of each example: the last `most` items or, with `windows`, all items in windows of that
+    size. Two windows share `shared` items: the last target of one is the first input of the next.
     """
     users = np.flatnonzero(lengths >= 2)
     ends = lengths[users].astype(np.int64)
@@ -107,7 +108,9 @@ class ItemBatches:
         augmentations: Sequence[Augmentation] = (),
         share: tuple[int, int] = (0, 1),
     ):
-        """`longest` is the most items of an example. `share` is (rank, processes): each gets its part of every batch."""
+        """`longest` is the maximum number of items per example. `share` is (rank, world size): each process gets its
+        part of every batch.
+        """
         self.histories, self.form, self.budget, self.seed = histories, form, budget, seed
         self.augmentations, self.share = augmentations, share
         overlap = int(form is next_items)
@@ -118,9 +121,8 @@ class ItemBatches:
         return len(self.users)
 
     def plan(self, epoch: int) -> list[np.ndarray]:
-        """The examples of each batch: as many as the budget of items takes, none more than twice as long as another.
-
-        Packed attention is padded where there is no kernel for it, as on a CPU.
+        """The examples of each batch: as many as fit the item budget, none more than twice as long as another,
+        because packed attention is padded if there is no kernel for it, as on a CPU.
         """
         random = np.random.default_rng([self.seed, epoch])
         order = random.permutation(len(self.users))
@@ -145,7 +147,7 @@ class ItemBatches:
             epoch, index = epoch + 1, 0
 
     def make(self, chosen: np.ndarray, position: tuple[int, int]) -> ItemBatch:
-        """A batch of this process's share of the examples; where it has none, one without anything to predict."""
+        """A batch of this process's share of the examples; if it is empty, one without anything to predict."""
         mine = chosen[self.share[0] :: self.share[1]]
         random = np.random.default_rng([self.seed, *position, self.share[0]])
         found = self._batch(mine if len(mine) else chosen[:1], random)

@@ -12,7 +12,7 @@ Split = Literal["leave-one-out", "time"]
 
 @dataclass(frozen=True)
 class InteractionsConfig:
-    """Files of interactions, what is left out of them, and what is held out."""
+    """Interaction files, what is dropped, and what is held out."""
 
     interactions: list[str] = field(default_factory=list)  # logs, plain, .gz or .xz; several are read as one
     format: Format = (
