@@ -16,7 +16,7 @@ def split_windows(length: int, room: int, overlap: int) -> list[Window]:
 
 
 def best_windows(windows: list[Window], length: int) -> Int[np.ndarray, " n"]:
-    """For each token the window in which its shorter context, to the left or to the right, is longest (Devlin et al., 2019)."""
+    """For each token the window in which its shorter context, left or right, is longest (Devlin et al., 2019)."""
     place, best, chosen = np.arange(length), np.full(length, -1), np.zeros(length, dtype=np.int64)
     for number, (start, end) in enumerate(windows):
         context = np.minimum(place - start, end - 1 - place)

@@ -92,11 +92,11 @@ class DecodingConfig:
 
 
 def max_output_length(config: DecodingConfig, source_length: int, model_limit: int) -> int:
-    """How many tokens the translation of a source may have."""
+    """The maximum number of tokens in the translation of a source."""
     wanted = config.max_length or int(config.max_growth * source_length) + 20
     return max(1, min(wanted, model_limit))
 
 
 def forced_start(config: DecodingConfig, special: SpecialTokens) -> tuple[int, ...]:
-    """The tokens that every text is made to begin with."""
+    """The tokens that every text is forced to begin with."""
     return special.before if config.force_begin else ()

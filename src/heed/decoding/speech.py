@@ -1,4 +1,4 @@
-"""The search for what was said: attention, CTC and a language model score each next token together."""
+"""Speech decoding: attention, CTC and a language model jointly score each next token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class SpeechDecoding:
 
 
 class LanguageScores:
-    """A language model whose tokens are those of the recognizer, under other numbers: `ids[i]` is its number of token i."""
+    """A language model with the recognizer's tokens under other ids: `ids[i]` is its id of token i."""
 
     def __init__(self, model: Any, ids: Int[Tensor, " vocab"], first: int):
         self.model, self.ids, self.first = model, ids, first
@@ -58,7 +58,7 @@ class LanguageScores:
 
 @dataclass
 class JointState:
-    """What attention, CTC and the language model keep between steps; `begun` is whether a token was found."""
+    """What attention, CTC and the language model keep between steps; `begun` says whether a token was found."""
 
     decoder: DecoderState
     prefixes: PrefixScores | None
@@ -73,7 +73,7 @@ class JointState:
 
 
 class JointSteps(StepModel):
-    """A model of speech that decodes one token at a time. Its scores are no logits: none is above 0."""
+    """A speech model that decodes one token at a time. Its scores are not logits: none is above 0."""
 
     def __init__(
         self, model: nn.Module, last: int, ctc_weight: float, language: LanguageScores | None, lm_weight: float

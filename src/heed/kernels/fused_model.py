@@ -1,4 +1,4 @@
-"""A model with fused layers, for a GPU: an encoder-decoder or a ViT; of a language model in fused_decoder."""
+"""A model with fused layers for a GPU: an encoder-decoder or a ViT; for a language model see fused_decoder."""
 
 import copy
 from functools import partial
@@ -21,7 +21,7 @@ def supports_packing(model: nn.Module) -> bool:
 
 
 def supports(model: nn.Module) -> bool:
-    """Whether `use_fused_layers` can take a model."""
+    """Whether `use_fused_layers` supports a model."""
     if not declares(model, "fused") or not fused_stack.supports(model):
         return False
     if _continues_text(model):
@@ -32,7 +32,7 @@ def supports(model: nn.Module) -> bool:
 
 
 def use_fused_layers(model: nn.Module) -> None:
-    """Replace the layers and the embedding of a model that `supports` accepts; its weights stay."""
+    """Replace the layers and the embedding of a model that `supports` accepts; its weights are kept."""
     if _continues_text(model):
         return fused_decoder.use_fused_layers(model)
     fused_stack.use_fused_layers(model)

@@ -1,4 +1,4 @@
-"""Every system, by the name that recipes and model folders call it."""
+"""All architectures, by their name in recipes and model folders."""
 
 from typing import Any
 
@@ -39,14 +39,13 @@ MODELS: LazyMapping[System] = LazyMapping(
 
 
 def name_of(model: nn.Module) -> str:
-    """The name of a model's system. A subclass is another system."""
+    """The name of a model's architecture. A subclass is another architecture."""
     return next(name for name, system in MODELS.items() if type(model) is system.model)
 
 
 def adapt(model: nn.Module, config: Any) -> nn.Module:
-    """The same model for other data: the body keeps its weights, the head only if the data have the same sizes.
-
-    New are only a head, a prompt, and the rows of added tokens; any other weight that does not fit is an error.
+    """The same model for other data: the body keeps its weights, the head only if the sizes match. Only a head, a
+    prompt and the rows of added tokens are new; any other weight that does not fit is an error.
     """
     from heed.models.encoder import Encoder
     from heed.models.vit import ViT

@@ -1,5 +1,5 @@
-"""ALBERT (Lan et al., 2020): a BERT whose layers share their weights, with narrow embeddings, pre-trained on masked words and on
-the order of two sentences.
+"""ALBERT (Lan et al., 2020): a BERT with shared layer weights and factorized embeddings, pre-trained on masked words
+and sentence order.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,9 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class AlbertConfig:
-    """ALBERT-base, version 2. `head` is what it predicts; with `labels` it is a classifier, of tokens if `head` says so."""
+    """ALBERT-base, version 2. `head` is what it predicts; with `labels` it is a classifier, of tokens if `head` says
+    so.
+    """
 
     vocab_size: int = from_data()
     embedding: int = 128  # width of embeddings
@@ -58,7 +60,7 @@ class AlbertConfig:
 
 
 class Albert(Encoder):
-    """As a BERT, but embeddings are narrow and a matrix widens them, and the layers of a group have one set of weights."""
+    """Like BERT, but embeddings are narrow and projected up, and the layers of a group share one set of weights."""
 
     capabilities = ("packed",)
     POOLED = frozenset({"none", "pretraining", "pair", "classification", "choice"})

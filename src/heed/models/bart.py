@@ -20,7 +20,9 @@ from heed.nn.transformer import PostNorm, Stack
 
 @dataclass(frozen=True)
 class BartConfig:
-    """BART-base. With `labels` it is a classifier: `first` starts its decoder, and the token `last` is classified."""
+    """BART-base. With `labels` it is a classifier: `first` starts its decoder, and the state at `last` is
+    classified.
+    """
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
@@ -71,7 +73,7 @@ class Bart(EncoderDecoder):
     def classify_text(
         self, tokens: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None
     ) -> Float[Tensor, "b labels"]:
-        """Encoder and decoder both read the text; the decoder's state at its end is classified."""
+        """Encoder and decoder both read the text; the decoder's last state is classified."""
         first = tokens.new_full((len(tokens), 1), self.config.first)
         states = self.decode(torch.cat([first, tokens[:, :-1]], dim=1), self.encode(tokens, valid), valid)
         ends = tokens == self.config.last if valid is None else (tokens == self.config.last) & valid

@@ -1,4 +1,4 @@
-"""BERT (Devlin et al., 2019): a Transformer encoder, pre-trained on masked words and on which sentence follows which."""
+"""BERT (Devlin et al., 2019): a Transformer encoder, pre-trained on masked words and next-sentence prediction."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -50,7 +50,7 @@ class BertConfig:
 
 
 class Bert(Encoder):
-    """Norms after each sublayer and on the embeddings, learned positions, a vector for each of two texts, a pooler."""
+    """Norms after each sublayer and on the embeddings, learned positions, segment embeddings, a pooler."""
 
     capabilities = ("packed", "ctranslate2")
     POOLED = frozenset({"none", "pretraining", "pair", "classification", "choice"})
@@ -70,7 +70,7 @@ class Bert(Encoder):
     # a language model: with the head "causal" no token sees those after it
 
     def hidden_states(self, tokens: Tokens, state: TextState | None = None) -> Float[Tensor, "b t dim"]:
-        """What is multiplied by `output_weights` to predict the token after each; `state` then covers these tokens too."""
+        """The input of `output_weights` for predicting the token after each; `state` then covers these tokens too."""
         if self.config.head != "causal":
             raise ValueError(f"the model cannot generate text: its head is {self.config.head!r}")
         cache, length = None if state is None or self.training else state.cache, tokens.shape[1]
@@ -86,7 +86,7 @@ class Bert(Encoder):
         return self.word_states(self.stack(x, mask=mask, causal=True, cache=cache))
 
     def packed_hidden_states(self, tokens: Int[Tensor, "1 t"], offsets: SequenceOffsets) -> Float[Tensor, "1 t dim"]:
-        """The same for texts in one row without padding."""
+        """The same for texts packed in one row."""
         return self.word_states(self.encode_text(tokens, offsets))
 
     def start(self, rows: int) -> TextState:

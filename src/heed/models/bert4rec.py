@@ -1,4 +1,4 @@
-"""BERT4Rec (Sun et al., 2019): a Transformer reads a history in both directions and predicts the items that are masked."""
+"""BERT4Rec (Sun et al., 2019): a bidirectional Transformer reads a history and predicts masked items."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +40,7 @@ class BERT4RecConfig:
 
 
 class Prediction(nn.Module):
-    """A layer before the scores of the items, as BERT has it before its words."""
+    """A layer before the item scores, like that of BERT before its words."""
 
     def __init__(self, c: Any):
         super().__init__()

@@ -1,4 +1,6 @@
-"""BigBird (Zaheer et al., 2020): a BERT for long texts, whose attention is sparse: global, window and random blocks."""
+"""BigBird (Zaheer et al., 2020): a BERT for long texts with block-sparse attention: global, window and random
+blocks.
+"""
 
 import math
 from dataclasses import dataclass
@@ -61,7 +63,7 @@ class BigBirdConfig:
 
 
 class BigBird(Encoder):
-    """As a BERT, with attention over blocks. An answer is looked for after the question, whose end the separator marks."""
+    """Like BERT, with attention over blocks. Answers are searched after the question, which ends at the separator."""
 
     capabilities = ("packed",)
     POOLED = frozenset({"none", "masked", "causal", "pretraining", "pair", "classification", "tokens", "choice"})
@@ -87,7 +89,7 @@ class BigBird(Encoder):
         init.normal(self, c.init_std)
 
     def packs(self, longest: int) -> bool:
-        """Where attention is full."""
+        """Whether attention is full."""
         c = self.config
         return super().packs(longest) and (not c.sparse or longest <= self.stack.layers[0].attention.body.pattern.full)
 

@@ -1,4 +1,4 @@
-"""CTRL (Keskar et al., 2019): a language model whose texts begin with a control code, which says what kind of text follows."""
+"""CTRL (Keskar et al., 2019): a language model whose texts begin with a control code for the kind of text."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,9 @@ LAYER_NORM_EPS = 1e-6  # in the layers; the setting is for the norm after the la
 
 @dataclass(frozen=True)
 class CTRLConfig:
-    """The published CTRL. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
+    """The published CTRL. With `choices` or `labels` it has a second head, and with `prompt_length` that many vectors
+    before each text.
+    """
 
     vocab_size: int = from_data()
     dim: int = 1280  # width of embeddings and layers
@@ -47,7 +49,7 @@ class CTRLConfig:
 
 
 class CTRL(Decoder):
-    """Norms before each sublayer and after the last, sinusoids, one matrix for input and output, and a bias of the output."""
+    """Norms before each sublayer and after the last, sinusoids, one matrix for input and output, and an output bias."""
 
     capabilities = ("packed", "fused", "cuda_search")
 

@@ -28,8 +28,8 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class ElectraConfig:
-    """ELECTRA-small. `head` is what it predicts: "replaced" is a discriminator, "masked" a generator, "joint" both, to be
-    trained together. With `labels` it is a classifier, of tokens if `head` says so, else of texts.
+    """ELECTRA-small. `head` is what it predicts: "replaced" is a discriminator, "masked" a generator, "joint" both,
+    for joint training. With `labels` it is a classifier, of tokens if `head` says so, else of texts.
     """
 
     vocab_size: int = from_data()
@@ -74,8 +74,8 @@ class Generator(nn.Module):
 
 
 class Electra(Encoder):
-    """As a BERT without a pooler, with embeddings of a width of their own. In joint training it holds a generator too, which
-    shares all embeddings, so they are there once.
+    """Like BERT without a pooler, with embeddings of another width. In joint training it also holds a generator,
+    which shares all embeddings.
     """
 
     capabilities = ("packed", "ctranslate2")
@@ -110,7 +110,7 @@ class Electra(Encoder):
         valid: Bool[Tensor, "b t"] | None = None,
         segments: Int[Tensor, "b t"] | None = None,
     ) -> Float[Tensor, "b t width"]:
-        """What is multiplied by `generator_weights` for the logits of the generator's words."""
+        """The input of `generator_weights` for the logits of the generator's words."""
         if self.generator is None:
             raise ValueError(f"the model has no generator: its head is {self.config.head!r}, not 'joint'")
         return self.generator(self.embed(tokens, segments), valid)
@@ -138,7 +138,7 @@ SHARED = ("tokens.", "positions.", "segments.", "norm.")  # by the two, as in th
 
 
 def generator_config(c: ElectraConfig) -> ElectraConfig:
-    """That of the generator beside a discriminator."""
+    """The config of the generator of joint training."""
     sizes: dict[str, Any] = {
         name: max(1, round(getattr(c, name) * c.generator_fraction)) for name in ("dim", "heads", "hidden")
     }

@@ -21,7 +21,9 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """The published GPT. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
+    """The published GPT. With `choices` or `labels` it has a second head, and with `prompt_length` that many vectors
+    before each text.
+    """
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers

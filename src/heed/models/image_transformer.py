@@ -1,4 +1,4 @@
-"""Image Transformer (Parmar et al., 2018): draws an image value by value, each from those before it within a local memory."""
+"""Image Transformer (Parmar et al., 2018): generates an image value by value, with local attention to those before."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -71,7 +71,7 @@ class ImageTransformerConfig:
 
     @property
     def values(self) -> int:
-        """Positions of a pixel."""
+        """Positions per pixel."""
         return self.channels if self.output == "categorical" else 1
 
     @property
@@ -80,7 +80,7 @@ class ImageTransformerConfig:
 
 
 class PixelState(NamedTuple):
-    """What is known of images that are being drawn: the caches of all layers, and what each position is told beside its values."""
+    """The state of images being generated: the caches of all layers, and the conditioning of each position."""
 
     caches: StackCache
     told: Tensor
@@ -88,7 +88,9 @@ class PixelState(NamedTuple):
 
 
 class ImageTransformer(nn.Module):
-    """A decoder over pixels in an order of their own, and for enlarging an encoder over the pixels of a small image."""
+    """A decoder over pixels in generation order and, for super-resolution, an encoder over the pixels of a small
+    image.
+    """
 
     def __init__(self, config: ImageTransformerConfig):
         super().__init__()
@@ -120,7 +122,7 @@ class ImageTransformer(nn.Module):
     def pixel_states(
         self, images: Tensor, labels: Tensor | None = None, small: Tensor | None = None
     ) -> Float[Tensor, "b t dim"]:
-        """The state at each turn, which predicts its values; it knows those of the turns before."""
+        """The state at each step, which predicts its values from those of the previous steps."""
         values = self.in_turn(images)
         before = self._embed(values[:, :-1])
         x = torch.cat([self.first.to(before.dtype).expand(len(images), 1, -1), before], dim=1)
@@ -129,12 +131,12 @@ class ImageTransformer(nn.Module):
         return self.stack(x, memory, mask=mask, causal=mask is None)
 
     def in_turn(self, images: UInt8[Tensor, "b h w c"]) -> Int[Tensor, "b t k"]:
-        """The values of images by the turn in which they are generated."""
+        """The values of images in generation order."""
         flat = images.long().flatten(1).view(len(images), self.config.max_length, -1)
         return flat.index_select(1, self.turns.order)
 
     def in_place(self, values: Int[Tensor, "b t k"]) -> UInt8[Tensor, "b h w c"]:
-        """Values by their turn as images."""
+        """Values in generation order as images."""
         c = self.config
         return values.index_select(1, self.turns.turns).reshape(len(values), c.size, c.size, c.channels).to(torch.uint8)
 
@@ -147,14 +149,14 @@ class ImageTransformer(nn.Module):
         return PixelState(caches, self._told(rows, labels), self._memory(small))
 
     def step_pixel(self, before: Int[Tensor, "b k"] | None, turn: int, state: PixelState) -> Float[Tensor, "b dim"]:
-        """The state of a turn, from the values of the turn before it."""
+        """The state of a step, from the values of the previous step."""
         rows = len(state.told)
         x = self.first.expand(rows, 1, -1) if before is None else self._embed(before[:, None], turn - 1)
         x = x + state.told[:, turn : turn + 1]
         return self.stack(x, state.memory, cache=state.caches)[:, 0]
 
     def _embed(self, values: Int[Tensor, "b t k"], first: int = 0) -> Float[Tensor, "b t dim"]:
-        """The sum of the vectors of the values of each turn; every channel has its own."""
+        """The sum of the embeddings of the values of each step; every channel has its own."""
         k = values.shape[2]
         if k > 1 or self.config.channels == 1:
             return self.pixels(values + LEVELS * torch.arange(k, device=values.device)).sum(dim=2)
@@ -162,7 +164,7 @@ class ImageTransformer(nn.Module):
         return self.pixels(values[..., 0] + LEVELS * channels)
 
     def _told(self, rows: int, labels: Tensor | None) -> Float[Tensor, "b t dim"]:
-        """What each position is told beside the values: where it is, and the class of its image."""
+        """The conditioning of each position besides the values: its coordinates and the class of its image."""
         c, order = self.config, self.turns.order
         pixel = order // c.values
         x = self.rows(pixel // c.size) + self.columns(pixel % c.size)
@@ -173,7 +175,7 @@ class ImageTransformer(nn.Module):
         return x if labels is None else x + self.classes(labels)[:, None]
 
     def _memory(self, small: UInt8[Tensor, "b s s c"] | None) -> Float[Tensor, "b n dim"] | None:
-        """What the encoder makes of small images."""
+        """The encoder output for small images."""
         if (self.encoder is None) != (small is None):
             raise ValueError(
                 "the model needs small images to enlarge" if small is None else "the model does not enlarge images"

@@ -1,4 +1,4 @@
-"""Marian (Junczys-Dowmunt et al., 2018): the Transformer as the OPUS-MT translators have it."""
+"""Marian (Junczys-Dowmunt et al., 2018): the Transformer of the OPUS-MT translators."""
 
 import math
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class MarianConfig:
 
 
 class Marian(EncoderDecoder):
-    """Norms after each sublayer, sinusoids in halves, a bias for each token of the output."""
+    """Norms after each sublayer, sinusoids in halves, an output bias."""
 
     capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
 

@@ -1,4 +1,4 @@
-"""mBART-50 (Tang et al., 2020): a BART of many languages, trained to translate between all of them."""
+"""mBART-50 (Tang et al., 2020): a multilingual BART, trained to translate between 50 languages."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""RoBERTa (Liu et al., 2019): a BERT with byte-level BPE and one kind of segment, pre-trained for longer on masked words alone."""
+"""RoBERTa (Liu et al., 2019): a BERT with byte-level BPE and a single segment, pre-trained longer and on masked words
+only.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -45,8 +47,8 @@ class RobertaConfig:
 
 
 class Roberta(Encoder):
-    """As a BERT, but positions are numbered from the id of padding on, which has none, and the head of a classifier has a
-    matrix of its own in place of a pooler.
+    """Like BERT, but positions count from the padding id, and the classification head has its own matrix instead of a
+    pooler.
     """
 
     capabilities = ("packed", "ctranslate2")
@@ -73,7 +75,7 @@ class Roberta(Encoder):
     def position_vectors(
         self, tokens: Int[Tensor, "b t"], offsets: SequenceOffsets | None = None
     ) -> Float[Tensor, "*b t width"]:
-        """Padding is not counted, also where a text spells it; it has the vector before the first."""
+        """Padding is not counted, even if a text spells it; it has the vector before the first position."""
         known = tokens != self.config.pad
         count = known.cumsum(dim=1)
         if offsets is not None:  # from the start of each text on

@@ -59,7 +59,7 @@ class NormedInput(nn.Module):
 
 
 class NormedQueries(NormedInput):
-    """norm(x) + attention of norm(x) over x: queries alone are normed, as in SASRec's code."""
+    """norm(x) + attention of norm(x) over x: only queries are normed, as in SASRec's code."""
 
     def forward(self, x: Tensor, *, mask: Any = None, causal: bool = False, cache: None = None) -> Tensor:
         queries = self.norm(x)
@@ -70,7 +70,7 @@ NORMS = {"pre": (PreNorm, PreNorm), "post": (PostNorm, PostNorm), "paper": (Norm
 
 
 class SASRec(ItemEncoder):
-    """Learned positions, and one matrix for items that are read and items that are predicted."""
+    """Learned positions, and one matrix for input and predicted items."""
 
     def __init__(self, config: SASRecConfig):
         super().__init__(config)
@@ -88,7 +88,7 @@ class SASRec(ItemEncoder):
 
 
 def layer(c: Any, around_attention: type, around_mlp: type, activation: str) -> Layer:
-    """Self-attention and a feed-forward network, each within its norm."""
+    """Self-attention and a feed-forward network, each with its norm."""
     attention = Attention(c.dim, c.heads, dropout=c.attention_dropout)
     mlp = MLP(c.dim, c.hidden, ACTIVATIONS[activation], c.dropout)
     norms = [nn.LayerNorm(c.dim, eps=c.norm_eps) for _ in range(2)]

@@ -1,6 +1,5 @@
-"""Speech-Transformer (Dong et al., 2018): an encoder reads the features of a recording, a decoder writes its text.
-
-A second output reads the text off the encoder alone, one token or none at each state (CTC, Graves et al., 2006).
+"""Speech-Transformer (Dong et al., 2018): an encoder reads the features of a recording, a decoder writes its text. A
+second output on the encoder predicts a token or the blank at each state (CTC, Graves et al., 2006).
 """
 
 import math
@@ -71,7 +70,7 @@ PRESETS = {
 
 
 class SpeechTransformer(nn.Module):
-    """Features in; the logits of each next token, and of the token at each state, out."""
+    """Features in; the logits of each next token, and of the token at each encoder state, out."""
 
     def __init__(self, config: SpeechTransformerConfig):
         super().__init__()
@@ -96,7 +95,7 @@ class SpeechTransformer(nn.Module):
     def encode_speech(
         self, features: Float[Tensor, "b t size"], lengths: Int[Tensor, " b"]
     ) -> tuple[Float[Tensor, "b s dim"], Int[Tensor, " b"]]:
-        """The memory that the decoder attends to, and how many states of each recording count."""
+        """The memory that the decoder attends to, and the number of valid states of each recording."""
         x, counts = self.front(features, lengths)
         if x.shape[1] > self.config.max_length:
             raise ValueError(
@@ -111,11 +110,11 @@ class SpeechTransformer(nn.Module):
 
     @property
     def least_frames(self) -> int:
-        """The fewest frames that a recording must have."""
+        """The minimum number of frames of a recording."""
         return self.front.least
 
     def ctc_logits(self, memory: Float[Tensor, "b s dim"]) -> Float[Tensor, "b s classes"]:
-        """Of each token, and last of none, at each state."""
+        """The log probabilities of each token and, last, of the blank at each state."""
         if self.ctc is None:
             raise ValueError(
                 "the model has no CTC output (model.ctc): set task.ctc to 0 to train it, and ctc_weight to 0 (--ctc-weight 0)"

@@ -94,7 +94,7 @@ def _layer(c: TransformerConfig, cross: bool = False, own: nn.Module | None = No
 
 
 def _neighbours(c: TransformerConfig) -> nn.Module | None:
-    """The local layer of an encoder that does not attend to the whole source; None if it does."""
+    """The local layer of an encoder without full attention; None if it has full attention."""
     if c.encoder == "restricted":
         return WindowedAttention(c.dim, c.heads, c.window, dropout=c.attention_dropout)
     return Convolution(c.dim, c.kernel) if c.encoder == "convolution" else None

@@ -1,4 +1,6 @@
-"""Transformer-XL (Dai et al., 2019): a language model that attends to the hidden states of the text before, by distance."""
+"""Transformer-XL (Dai et al., 2019): a language model with relative attention over the hidden states of the previous
+text.
+"""
 
 import math
 import sys
@@ -79,7 +81,7 @@ class TransformerXLConfig:
 
 @dataclass
 class Memory:
-    """The hidden states that each layer read last, (b, tokens, dim) each, for at most `length` tokens."""
+    """The most recent hidden states of each layer, (b, tokens, dim) each, for at most `length` tokens."""
 
     layers: list[tuple[Tensor, ...]]
     length: int
@@ -87,7 +89,7 @@ class Memory:
 
     @property
     def segment(self) -> int | None:
-        """How many tokens of a long text are read at once: as many as are remembered."""
+        """How many tokens of a long text are read at once: as many as the memory holds."""
         return self.length or None
 
     def detach(self) -> "Memory":
@@ -111,7 +113,7 @@ class Memory:
 
 
 class TransformerXL(nn.Module):
-    """Norms after each sublayer, attention by distance over memory and window, and adaptive input and softmax."""
+    """Norms after each sublayer, relative attention over memory and window, and adaptive input and softmax."""
 
     def __init__(self, config: TransformerXLConfig):
         super().__init__()
@@ -147,7 +149,7 @@ class TransformerXL(nn.Module):
         return self.dropout(x)
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
-        """Log-probabilities, which are logits too."""
+        """Log probabilities, which are also logits."""
         return self.tokens.log_probs(x)
 
     def token_losses(self, x: Float[Tensor, "n dim"], expected: Int[Tensor, " n"]) -> Float[Tensor, " n"]:

@@ -23,7 +23,7 @@ LayerState = tuple[Tensor, ...]
 
 @dataclass
 class State:
-    """The state of all layers of a recurrent network, a row for each sequence."""
+    """The state of all layers of a recurrent network, one row per sequence."""
 
     layers: list[LayerState]
 
@@ -49,10 +49,8 @@ class State:
 
 
 class Recurrent(nn.Module):
-    """Stacked layers of one kind of cell with dropout between them, in one direction or in both.
-
-    Each layer is a torch network of its own: cuDNN's dropout between layers ignores torch's random state, so that a
-    resumed run would differ.
+    """Stacked layers of one cell type with dropout between them, in one or both directions. Each layer is a separate
+    torch network: cuDNN's dropout between layers ignores torch's random state, so a resumed run would differ.
     """
 
     rnn_class: type[nn.RNNBase]
@@ -141,7 +139,7 @@ class RNN(Recurrent):
 
 
 class GRU(Recurrent):
-    """h(t) = (1 - z) n + z h(t-1), where r gates what n sees of h(t-1) (Cho et al., 2014)."""
+    """h(t) = (1 - z) n + z h(t-1), where r gates how much n uses of h(t-1) (Cho et al., 2014)."""
 
     rnn_class, parts, gates = nn.GRU, 1, 3
 

@@ -1,4 +1,4 @@
-"""The settings of a run whose embeddings are initialized with word vectors."""
+"""Settings for initializing embeddings with word vectors."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class VectorsConfig:
 
     @property
     def files(self) -> dict[str, str]:
-        """The files that are set, by the name of their setting."""
+        """The files that are set, by setting name."""
         return {name: path for name in ("source", "target", "text") if (path := getattr(self, name))}
 
     def __post_init__(self):
