@@ -1,4 +1,4 @@
-"""Models initialized with word vectors, and the vectors that a model has learned."""
+"""Models initialized with word vectors, and a model's learned vectors."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ CHUNK = 1 << 22  # ids that are counted at once
 
 
 class Coverage(NamedTuple):
-    """How many words of one side have vectors, and how many of its running words these are."""
+    """How many words of one side have vectors, and how many running words these are."""
 
     side: str
     file: str

@@ -257,5 +257,5 @@ class Translator(Product):
         return stages.split_long(self, [text], "split").texts
 
     def search_config(self, changes: Mapping[str, Any]) -> DecodingConfig:
-        """Its search settings with some changed."""
+        """Its search settings with some changes."""
         return settings.read(DecodingConfig, {**dataclasses.asdict(self.decoding), **changes})
