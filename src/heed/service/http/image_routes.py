@@ -1,4 +1,4 @@
-"""Images: their classes, and what the model looks at in one."""
+"""Images: classification, and the attention over one image."""
 
 import base64
 import binascii
