@@ -1,4 +1,4 @@
-"""Sentence embeddings: vectors whose cosines say which texts belong together (Reimers and Gurevych, 2019)."""
+"""Sentence embeddings: vectors whose cosines measure similarity (Reimers and Gurevych, 2019)."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -139,12 +139,12 @@ class Embedding(TextTask):
 
 
 def _columns(corpus: Any) -> int:
-    """How many texts each example of a corpus has: two, or more where there are negatives."""
+    """How many texts each example of a corpus has: two, or more with negatives."""
     return len(corpus.columns) if corpus.tsv else 2
 
 
 def read_scored(paths: Sequence[str], columns: Sequence[int | str]) -> Scored | None:
-    """Pairs of texts with a number each; None where no file is named."""
+    """Pairs of texts with scores; None if no file is given."""
     found: list[tuple[str, str, float]] = []
     for path in map(Path, paths):
         for number, (one, other, score) in tables.rows(path, columns):
@@ -159,7 +159,9 @@ def read_scored(paths: Sequence[str], columns: Sequence[int | str]) -> Scored | 
 
 
 class EmbeddingValidation:
-    """How well the second text of each pair is found among all second texts. Texts too long for the model are cut."""
+    """How well the second text of each pair is retrieved among all second texts. Texts too long for the model are
+    truncated.
+    """
 
     def __init__(
         self,

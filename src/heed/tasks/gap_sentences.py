@@ -1,4 +1,5 @@
-"""Gap sentences (Pegasus: Zhang et al., 2020): write the sentences removed from a text, and predict its masked words.
+"""Gap sentences (Pegasus: Zhang et al., 2020): generate the sentences removed from a text, and predict its masked
+words.
 
 Gap sentences are predicted by the decoder, masked words by the encoder through the same output layer.
 """

@@ -1,4 +1,4 @@
-"""Image generation: predict every value of an image from those before it; by class, or as the enlargement of a small image."""
+"""Image generation: predict every value of an image from those before it; by class, or as super-resolution."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,13 +117,13 @@ class ImageGeneration(Task):
 
 
 def asked(settings: ImageGenerationSettings, pixels: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """What a model is told of images, beside their values."""
+    """The conditioning of a model besides the pixel values."""
     told = {"labels": labels} if settings.by_class else {}
     return told | ({"small": shrink(pixels, settings.enlarge)} if settings.enlarge else {})
 
 
 class PixelLoss:
-    """-log p of all values of the images; its count is that of the values."""
+    """-log p of all values of the images; its count is the number of values."""
 
     def __init__(self, augment: Pipeline, settings: ImageGenerationSettings):
         self.augment, self.settings = augment, settings

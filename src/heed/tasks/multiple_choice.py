@@ -1,4 +1,4 @@
-"""Multiple choice: predict which of several continuations or answers is right."""
+"""Multiple choice: predict which of several continuations or answers is correct."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +59,9 @@ class MultipleChoice(TextUnderstanding):
             raise ValueError("data.source is set, but multiple choice needs tables: set data.tsv")
 
     def labels_of(self, files: TextFiles, base: Package | None) -> Labels:
-        """The numbers of the choices, as the files count them. Reading all of them checks that they are as many everywhere."""
+        """The numbers of the choices, as in the files. Reading all of them checks that their number is the same
+        everywhere.
+        """
         counts = {line.source.count(SEPARATOR) for line in files.train()}
         first = self.settings.first_choice
         return Labels([str(first + i) for i in range(max(counts))])

@@ -1,4 +1,4 @@
-"""Recommendation: predict which item comes next for a user, from the log of all (SASRec, CL4SRec, BERT4Rec)."""
+"""Recommendation: predict the next item of a user from an interaction log (SASRec, CL4SRec, BERT4Rec)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ class RecommendationSettings:
 
     @property
     def count(self) -> int:
-        """How many negatives there are."""
+        """The number of negatives."""
         return self.negatives or {"bce": 1, "gbce": 256}.get(self.objective, 1024)
 
 
@@ -231,7 +231,7 @@ class Recommendation(Task):
 
 
 class RecommendationValidation:
-    """The rank of the item that came next, among all that the user has not seen."""
+    """The rank of the next item among all that the user has not seen."""
 
     def __init__(self, held: Held, log: PreparedLog, samples: int):
         self.held, self.log, self.size = held, log, len(held.users)

@@ -1,4 +1,6 @@
-"""Replaced tokens (ELECTRA: Clark et al., 2020): a generator writes words into the gaps of a text, and a discriminator finds them."""
+"""Replaced-token detection (ELECTRA: Clark et al., 2020): a generator fills gaps in a text, and a discriminator
+detects its words.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,9 +36,9 @@ class ReplacedTokensSettings(RowSettings):
 
 @dataclass(frozen=True)
 class ReplacedTokensLoss:
-    """Cross entropy of the generator's hidden words, plus `weight` times that of the discriminator, of each token.
-
-    The words are drawn from the generator's distribution, without a gradient; one that it gets right counts as original. `pad` is no token.
+    """Cross entropy of the generator's hidden words, plus `weight` times that of the discriminator on each token.
+    Words are sampled from the generator's distribution, without a gradient; a correct one counts as original. `pad`
+    is ignored.
     """
 
     weight: float

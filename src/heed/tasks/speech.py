@@ -1,4 +1,4 @@
-"""Speech recognition, and speech translation: write what is said in a recording (Speech-Transformer)."""
+"""Speech recognition and speech translation (Speech-Transformer)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -115,7 +115,7 @@ class SpeechRecognition(Task):
         return Prepared(whole, made, held, processors, sizes)
 
     def _usable(self, corpus: SpeechCorpus, vocabulary: Vocabulary) -> tuple[np.ndarray, list[list[int]]]:
-        """The recordings that are long enough to be one state, and have a text."""
+        """The recordings that are long enough for one state, and have a text."""
         ids = vocabulary.encode(list(map(vocabulary.clean, corpus.texts)))
         rows = [i for i, own in enumerate(ids) if own and corpus.lengths[i] >= FEWEST_FRAMES]
         if not rows:
@@ -187,7 +187,7 @@ FEWEST_FRAMES = 7  # two convolutions with stride 2 need as many
 
 
 def hold_out(utterances: list, count: int) -> tuple[list, list]:
-    """Recordings to train on and to validate on, drawn evenly from all."""
+    """Training and validation recordings, drawn evenly from all."""
     count = count or min(MOST_HELD, max(1, len(utterances) // SHARE_HELD))
     if count >= len(utterances):
         raise ValueError(
@@ -198,7 +198,7 @@ def hold_out(utterances: list, count: int) -> tuple[list, list]:
 
 
 class SpeechValidation:
-    """Error rates of what the search finds, and the loss."""
+    """Error rates of the search results, and the loss."""
 
     def __init__(self, recipe: Any, prepared: Prepared, chosen: SpeechSettings):
         speech, self.processors = prepared.valid, prepared.processors

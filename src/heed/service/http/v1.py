@@ -1,4 +1,6 @@
-"""Our own API, /v1: translations with scores and alignments, alternatives, attention weights, models, and training runs."""
+"""Heed's own API, /v1: translations with scores and alignments, alternatives, attention weights, models, and training
+runs.
+"""
 
 import json
 import time
