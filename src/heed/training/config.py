@@ -16,7 +16,7 @@ from heed.training.schedule import Schedule
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """What is the same for every task."""
+    """Settings common to all tasks."""
 
     auto: bool = False  # choose unset settings from the data and the machine (docs/guides/defaults.md)
     steps: int = 10_000  # maximum number of training steps
@@ -137,7 +137,7 @@ def make_schedule(config: TrainingConfig, dim: int) -> Schedule:
 
 
 def make_optimizer(config: TrainingConfig, weights: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """AdamW. With decayed = "matrices", weights of one dimension are a group of their own, without decay."""
+    """AdamW. With decayed = "matrices", one-dimensional weights are a separate group without decay."""
     groups: Any = list(weights)
     if config.weight_decay and config.decayed == "matrices":
         vectors = [weight for weight in groups if weight.dim() < 2]

@@ -1,8 +1,7 @@
-"""Training on one process or several: collective calls, and torch's engines that sum the gradients.
-
-The loop is handed workers. `SingleProcess` is one process, so its collective calls do nothing. Processes that torchrun
-starts are `Replicated` (DDP: each has the whole model) or `Sharded` (FSDP2: each has a part of every weight). The first
-process writes files and broadcasts what it makes or finds.
+"""Training on one or several processes: collective calls, and torch's gradient synchronization. The loop gets a
+worker object. `SingleProcess` is one process, so its collective calls do nothing. Processes started by torchrun are
+`Replicated` (DDP: each has the whole model) or `Sharded` (FSDP2: each has a part of every weight). The first process
+writes files and broadcasts its results.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,12 +38,12 @@ class SingleProcess:
         return self.rank == 0
 
     def wrap_objective(self, model: nn.Module, objective: Objective, compiled: bool = False) -> Objective:
-        """Move the model to its device, and return the objective as the loop should call it."""
+        """Move the model to its device, and return the objective for the loop to call."""
         model.to(self.device)
         return torch.compile(objective, dynamic=True) if compiled else objective
 
     def accumulating(self, more: bool) -> AbstractContextManager:
-        """Context of one batch; with `more` batches to come in this step, gradients need not be summed yet."""
+        """Context of one batch; with `more` batches to come in this step, gradients need not be synchronized yet."""
         return nullcontext()
 
     def sum(self, nll: Any, count: int) -> tuple[Any, Any]:
@@ -56,7 +55,7 @@ class SingleProcess:
         return parts
 
     def sum_gradients(self, gradients: Tensor) -> None:
-        """Sum gradients over all processes, in place, where no engine has done so."""
+        """Sum gradients over all processes, in place, if no engine has done so."""
 
     def request_stop(self) -> None:
         self.stop_requested = True
@@ -99,7 +98,7 @@ class SingleProcess:
 
 
 class MultiProcess(SingleProcess):
-    """One of the processes that torchrun has started; they find each other through a `store`."""
+    """One of the processes started by torchrun; they find each other through a `store`."""
 
     def __init__(self, device: torch.device, rank: int, world: int, store: Any):
         import torch.distributed as dist
@@ -258,7 +257,7 @@ class Sharded(MultiProcess):
 
 
 class _ModelAndObjective(nn.Module):
-    """A model and its objective as one module, as DDP and FSDP need it."""
+    """A model and its objective as one module, for DDP and FSDP."""
 
     def __init__(self, model: nn.Module, objective: Objective, world: int):
         super().__init__()
@@ -276,7 +275,7 @@ def _zero_loss(model: nn.Module, batch: None) -> Loss:
 
 
 class _PendingNumber:
-    """A number that is being copied from a device without waiting for it."""
+    """A number that is being copied from a device asynchronously."""
 
     def __init__(self, number: Tensor):
         self.number = number.to("cpu", non_blocking=True)
@@ -291,7 +290,7 @@ class _PendingNumber:
 
 
 def join(device: torch.device, parallel: Literal["ddp", "fsdp"]) -> SingleProcess:
-    """The workers of this process: one of several if torchrun has started it, else a single one."""
+    """The worker object of this process: one of several if torchrun has started it, else a single one."""
     if not torchrun.is_distributed():
         return SingleProcess(device)
     kind = Replicated if parallel == "ddp" else Sharded
