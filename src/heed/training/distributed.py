@@ -69,7 +69,7 @@ class SingleProcess:
         return make()
 
     def first_before_others(self, make: Callable[[], T]) -> T:
-        """Call `make` everywhere, on the first process before the others, which may then use what it has cached."""
+        """Call `make` everywhere, on the first process first; the others may use what it has cached."""
         return make()
 
     def broadcast_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -81,7 +81,7 @@ class SingleProcess:
         return rows
 
     def errors_from_first(self) -> AbstractContextManager:
-        """Context of something that fails on all processes or on none: only the first reports the error."""
+        """Context for work that fails on all processes or on none: only the first reports the error."""
         return nullcontext()
 
     @contextmanager
@@ -118,7 +118,7 @@ class MultiProcess(SingleProcess):
         self.stops: _PendingNumber | None = None  # as of the last step, perhaps not yet on the CPU
 
     def sum(self, nll: Any, count: int) -> tuple[Tensor, Tensor]:
-        """Both summed over all processes; the requests to stop are summed in the same message."""
+        """Both summed over all processes; stop requests are summed in the same message."""
         sums = torch.tensor([0.0, count, self.stop_requested], dtype=torch.float64).to(self.device, non_blocking=True)
         sums[0] += nll
         self.dist.all_reduce(sums)
@@ -138,7 +138,7 @@ class MultiProcess(SingleProcess):
         self.dist.all_reduce(gradients)
 
     def should_stop(self) -> bool:
-        """By the sums of one step before: reading those of the last would make the CPU wait for the device."""
+        """Based on the sums of the previous step: reading the latest would make the CPU wait for the device."""
         return self.stops_before is not None and self.stops_before.read() > 0
 
     def broadcast(self, make: Callable[[], T] = lambda: None) -> T:

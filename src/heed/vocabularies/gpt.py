@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class GPTVocabulary(FastTokenizer):
-    """The ids are those of transformers' OpenAIGPTTokenizer. Text comes back in lower case, with spaces around punctuation."""
+    """The ids are those of transformers' OpenAIGPTTokenizer. Decoded text is lowercase, with spaces around
+    punctuation.
+    """
 
     kind, tokenizer_class = "gpt", "OpenAIGPTTokenizer"
 

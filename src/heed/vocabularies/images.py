@@ -23,7 +23,7 @@ MODES = {1: "L", 3: "RGB"}
 
 
 class UnreadableImage(ValueError):
-    """What is wrong with one image, in words that follow its name."""
+    """What is wrong with an image, as a phrase that follows its name."""
 
 
 def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
@@ -56,7 +56,7 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
 
 
 def _contents(path: Path, max_pixels: int) -> bytes:
-    """All of a file. From an open one Pillow would try to read as many bytes as a damaged header claims there are."""
+    """Read all of a file. From an open one Pillow would try to read as many bytes as a damaged header claims."""
     if (size := path.stat().st_size) > (1 << 20) + 16 * max_pixels:
         raise _too_large(f"{size:,} bytes, more than its pixels need", max_pixels)
     return path.read_bytes()
@@ -103,7 +103,7 @@ class Images:
         return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """What config.json says of it; it has no file of its own."""
+        """Its entry in config.json; it has no file of its own."""
         return {"kind": "images", **asdict(self), "mean": list(self.mean), "std": list(self.std)}
 
     @classmethod

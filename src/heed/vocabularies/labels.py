@@ -45,7 +45,7 @@ class Labels(Vocabulary):
 
 
 class Numbers(Vocabulary):
-    """Any number; its id is its bits as a float of 32 bits."""
+    """Any number; its id is its bits as a 32-bit float."""
 
     special = SpecialTokens(-1, -1, -1, -1)
 

@@ -26,7 +26,7 @@ LANGUAGES = {"m2m100": M2M100, "wmt21": ("en", "ha", "is", "ja", "cs", "ru", "zh
 
 
 class _Files(Vocabulary):
-    """Kept by their names; pickled as they are."""
+    """Compared by name; pickled unchanged."""
 
     files: dict[str, File]
 
@@ -119,7 +119,7 @@ def write(folder: Path, pair: Pair) -> None:
 
 
 def learn(texts: Iterable[str], size: int) -> tuple[M2M100Vocabulary, M2M100Vocabulary]:
-    """A vocabulary of `size`, special tokens and languages included."""
+    """A vocabulary of `size`, including special tokens and languages."""
     minimum = len({*NAMES.values()}) + len(M2M100)
     if size <= minimum:
         raise ValueError(
