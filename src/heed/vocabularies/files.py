@@ -148,7 +148,7 @@ def added_tokens(files: Mapping[str, File], names: Collection[str] = ()) -> dict
 
 
 def has_segments(files: Mapping[str, File], default: bool) -> bool:
-    """Whether a model is told which token is of which text: what tokenizer_config.json says, or else `default`."""
+    """Whether a vocabulary has segment ids: as stated in tokenizer_config.json, or else `default`."""
     inputs = parse_json(files.get(CONFIG)).get("model_input_names")
     return "token_type_ids" in inputs if isinstance(inputs, list) else default
 

@@ -19,7 +19,7 @@ ARRAYS = ("items", "offsets", "train_end", "valid_at", "test_at")
 
 
 class Held(NamedTuple):
-    """What is asked of a recommender: the histories of some users, and the item that came next; -1 is one that it does not know."""
+    """A recommendation task: the histories of some users, and the next item; -1 if it is unknown."""
 
     users: np.ndarray
     histories: RaggedRows
@@ -67,7 +67,9 @@ class Histories:
         return RaggedRows(self.items[slice_indices(self.offsets[:-1], lengths)], lengths)
 
     def held(self, part: str, most: int = 0) -> Held:
-        """The users who have something to "valid"ate or to "test" on, with what came before it; at `most` so many (0: all), drawn."""
+        """The users with an item for "valid" or "test", and their histories before it; a random sample of at `most`
+        this many (0: all).
+        """
         at = (self.valid_at if part == "valid" else self.test_at).astype(np.int64)
         users = np.flatnonzero(at >= 0)
         if most and most < len(users):

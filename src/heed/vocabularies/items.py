@@ -43,7 +43,7 @@ class Items:
         return [self.ids[name] for name in names if name in self.ids]
 
     def search(self, text: str) -> Int[np.ndarray, " n"]:
-        """The ids of items whose names have a text in them, in whatever case: names that begin with it come first."""
+        """The ids of items whose names contain a text, ignoring case: names that begin with it come first."""
         wanted = plain(text).strip()
         found = [i for i, name in enumerate(self._plain) if wanted in name]
         first = [i for i in found if self._plain[i].startswith(wanted)]
@@ -75,7 +75,7 @@ class Items:
 
 
 def plain(name: str) -> str:
-    """A name as it is searched for: without case, and each character spelled in one way."""
+    """A name normalized for search: case-folded and in Unicode normal form."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 

@@ -1,4 +1,4 @@
-"""What is told of a text, as the target side of a corpus: a label, or a number."""
+"""The target side of a labelled corpus: a label, or a number."""
 
 import hashlib
 import math

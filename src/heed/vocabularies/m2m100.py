@@ -96,7 +96,7 @@ class M2M100Vocabulary(Multilingual, _Files):
 
 
 def _added(contents: Mapping[str, File], settings: Mapping[str, Any]) -> set[str]:
-    """The tokens that are never split: a folder lists its languages there, or does not."""
+    """The tokens that are never split; some folders list their languages there."""
     old = {} if "added_tokens_decoder" in settings else files.parse_json(contents.get(SPECIAL))
     listed = files.extra_special_tokens({**settings, **old})
     return {name for name in map(files.token_text, [*listed, *files.added_tokens(contents).values()]) if name}
