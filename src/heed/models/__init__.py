@@ -1,5 +1,6 @@
 """All architectures, by their name in recipes and model folders."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -43,9 +44,11 @@ def name_of(model: nn.Module) -> str:
     return next(name for name, system in MODELS.items() if type(model) is system.model)
 
 
-def adapt(model: nn.Module, config: Any) -> nn.Module:
-    """The same model for other data: the body keeps its weights, the head only if the sizes match. Only a head, a
-    prompt and the rows of added tokens are new; any other weight that does not fit is an error.
+def adapt(model: nn.Module, config: Any, renewed: Sequence[str] = ()) -> nn.Module:
+    """The same model for other data: the body keeps its weights, the head only if the sizes match.
+
+    Only a head, a prompt, the rows of added tokens and the parts whose names begin with one of `renewed` are new; any
+    other weight that does not fit is an error.
     """
     from heed.models.encoder import Encoder
     from heed.models.vit import ViT
@@ -54,10 +57,10 @@ def adapt(model: nn.Module, config: Any) -> nn.Module:
         return model.adapted(config)
     new, weights = type(model)(config), model.state_dict()
     changed = {name for name in data_fields(config) if getattr(config, name) != getattr(model.config, name)}
-    if not changed:
+    if not changed and not renewed:
         new.load_state_dict(weights)
         return new
-    added, own = ("prompt",) * ("prompt_length" in changed), new.state_dict()
+    added, own = (*renewed, *("prompt",) * ("prompt_length" in changed)), new.state_dict()
     if changed - {"vocab_size", "prompt_length"}:
         added += getattr(type(model), "HEAD", ("head.",))
     if "vocab_size" in changed:

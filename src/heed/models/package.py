@@ -7,9 +7,9 @@ from torch import nn
 
 
 class Package(NamedTuple):
-    """`processors` turn a user's input into tensors and back, by name: the vocabularies "source" and "target", or
-    "text"; "labels"; "items" and "histories"; "images"; "sound" and "speakers". `facts` are the other sections of
-    config.json. `shortlist` is the text of shortlist.txt, if any.
+    """`processors` turn a user's input into tensors and back, by name: the vocabularies "source" and "target", or "text";
+    "labels"; "items" and "histories"; "images"; "sound", "speakers" and "transcript".
+    `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, if any.
     """
 
     model: nn.Module

@@ -1,5 +1,7 @@
-"""Speech-Transformer (Dong et al., 2018): an encoder reads the features of a recording, a decoder writes its text. A
-second output on the encoder predicts a token or the blank at each state (CTC, Graves et al., 2006).
+"""Speech-Transformer (Dong et al., 2018): an encoder reads the features of a recording, a decoder writes its text.
+
+A second output on the encoder predicts a token or the blank at each state (CTC, Graves et al., 2006). In a speech
+translation model it may predict the transcript, which has its own vocabulary (`ctc_size`).
 """
 
 import math
@@ -48,6 +50,7 @@ class SpeechTransformerConfig:
     hidden_dropout: float = 0.1  # dropout inside the feed-forward network
     norm: Literal["post", "pre"] = "pre"  # layer norm after each sublayer (the paper), or before it
     norm_eps: float = 1e-5  # epsilon of layer norm
+    ctc_size: int = from_data()
 
     def __post_init__(self):
         check(self)
@@ -89,7 +92,7 @@ class SpeechTransformer(nn.Module):
             return Stack(made, None if c.norm == "post" else nn.LayerNorm(c.dim, eps=c.norm_eps))
 
         self.encoder, self.decoder = stack(c.encoder_layers, False), stack(c.decoder_layers, True)
-        self.ctc = nn.Linear(c.dim, c.vocab_size + 1) if c.ctc else None
+        self.ctc = nn.Linear(c.dim, (c.ctc_size or c.vocab_size) + 1) if c.ctc else None
         init.vaswani(self, c.dim)
 
     def encode_speech(

@@ -34,9 +34,11 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True)
 class Prepared:
-    """Prepared data. `key` is a hash of files and settings. `sizes` fill the fields of a new model's config that the
-    data determine; `defaults` those that the data suggest. `earlier_keys` are the keys of earlier versions for the
-    same data. `valid_left_out` counts unused validation pairs by rule.
+    """Prepared data. `key` is a hash of files and settings.
+
+    `sizes` fill the fields of a new model's config that the data determine; `defaults` those that the data suggest.
+    `renewed`: prefixes of the weights of a pre-trained model that are reinitialized for these data. `earlier_keys` are
+    the keys of earlier versions for the same data. `valid_left_out` counts unused validation pairs by rule.
     """
 
     key: str
@@ -45,6 +47,7 @@ class Prepared:
     processors: Mapping[str, Any]
     sizes: Mapping[str, Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    renewed: Sequence[str] = ()
     earlier_keys: Sequence[str] = ()
     valid_left_out: Mapping[str, int] = field(default_factory=dict)
 

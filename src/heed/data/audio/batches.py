@@ -18,8 +18,8 @@ from heed.vocabularies.vocabulary import SpecialTokens
 
 class SpeechBatch(NamedTuple):
     """Features (b, t, size), zero-padded; decoder inputs; the expected token at each of `positions` of the flattened
-    inputs; and for CTC the concatenated tokens of all texts. `lengths` are those of the recordings, also on the host
-    as `frame_counts`; `label_counts` are those of the texts.
+    inputs; and for CTC the concatenated tokens of all texts, or of all transcripts. `lengths` are those of the
+    recordings, also on the host as `frame_counts`; `label_counts` are those of the CTC labels.
     """
 
     features: Tensor
@@ -64,8 +64,13 @@ class SpecAugment:
             frames[first : first + width] = 0
 
 
-def collate(frames: Sequence[np.ndarray], texts: Sequence[Sequence[int]], special: SpecialTokens) -> SpeechBatch:
-    """A batch of normalized features and their token ids."""
+def collate(
+    frames: Sequence[np.ndarray],
+    texts: Sequence[Sequence[int]],
+    special: SpecialTokens,
+    transcripts: Sequence[Sequence[int]] | None = None,
+) -> SpeechBatch:
+    """A batch of normalized features and their token ids; the CTC labels are `transcripts`, or else the texts."""
     lengths = np.array([len(own) for own in frames])
     padded = np.zeros((len(frames), int(lengths.max()), frames[0].shape[1]), dtype=np.float32)
     for row, own in zip(padded, frames, strict=True):
@@ -76,7 +81,7 @@ def collate(frames: Sequence[np.ndarray], texts: Sequence[Sequence[int]], specia
     for row, own in zip(target, outputs, strict=True):
         row[: len(own)] = [special.first, *own[:-1]]
     positions = np.concatenate([i * longest + np.arange(len(own)) for i, own in enumerate(outputs)])
-    flat = [np.asarray(list(own), dtype=np.int64) for own in texts]
+    flat = [np.asarray(list(own), dtype=np.int64) for own in (texts if transcripts is None else transcripts)]
     expected, labels = np.concatenate([np.asarray(own) for own in outputs]), np.concatenate(flat)
     tensors = map(torch.from_numpy, (padded, lengths, target, positions, expected, labels))
     return SpeechBatch(*tensors, lengths.tolist(), [len(own) for own in flat])
@@ -84,11 +89,12 @@ def collate(frames: Sequence[np.ndarray], texts: Sequence[Sequence[int]], specia
 
 @dataclass(frozen=True)
 class Speech:
-    """Features of recordings, which of them are used, and their token ids."""
+    """Features of recordings, which of them are used, and the token ids of their texts and, for CTC, transcripts."""
 
     corpus: SpeechCorpus
     rows: np.ndarray
     ids: list[list[int]]
+    transcripts: list[list[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -111,7 +117,8 @@ class SpeechBatches:
         """`budget` is the maximum number of frames per batch, including padding. `share` is (rank, world size): each
         process gets its part of every batch.
         """
-        self.corpus, self.rows, self.texts = speech.corpus, speech.rows, speech.ids
+        self.corpus, self.rows = speech.corpus, speech.rows
+        self.texts, self.transcripts = speech.ids, speech.transcripts
         self.features, self.special = features, special
         self.budget, self.seed, self.augment, self.share = budget, seed, augment, share
         self.lengths = self.corpus.lengths[self.rows]
@@ -138,7 +145,8 @@ class SpeechBatches:
         frames = [self.features.normalized(self.corpus.frames(int(self.rows[i]))) for i in used]
         for own in frames if self.augment is not None else ():
             self.augment(own, random)
-        made = collate(frames, [self.texts[i] for i in used], self.special)
+        said = None if self.transcripts is None else [self.transcripts[i] for i in used]
+        made = collate(frames, [self.texts[i] for i in used], self.special, said)
         if len(mine):
             return made
         nothing = {name: getattr(made, name)[:0] for name in ("positions", "expected", "labels")}
