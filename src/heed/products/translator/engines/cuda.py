@@ -38,7 +38,7 @@ class CudaEngine:
     The copy is created by the first search, and again after the weights have changed. The model itself is unchanged.
     """
 
-    name = "card"
+    name = "cuda"
 
     def __init__(self, bundle: ModelBundle, dtype: torch.dtype = torch.bfloat16):
         self.bundle, self.dtype, self.shared = bundle, dtype, _Shared()
