@@ -1,6 +1,6 @@
 """Write recipes/all-settings.toml from the dataclasses: python recipes/all_settings.py
 
-The text beside a setting is the comment beside its field.
+The description of a setting is the comment of its field.
 """
 
 import inspect
@@ -18,8 +18,8 @@ from heed.training.config import TrainingConfig
 
 HEAD = """\
 # Every setting of a run with its default, by section. A recipe names only those that differ; `--set section.name=value`
-# overrides a recipe. A setting without a value is chosen by Heed, or off.
-# Made from the source by `python recipes/all_settings.py`; do not edit it by hand.
+# overrides a recipe. A setting without a value is chosen automatically, or off.
+# Generated from the source by `python recipes/all_settings.py`; do not edit it by hand.
 """
 EXAMPLE = {"data": {"source": ["train.en"], "target": ["train.de"]}}
 COLUMN = 32
@@ -50,7 +50,7 @@ def text() -> str:
 
 
 def others(section_name: str, kinds: Mapping[str, type], systems: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """The settings of each kind as comments: they hold only with its name."""
+    """The settings of each kind, commented out: they apply only with its name."""
     for name, kind in kinds.items():
         yield f'\n# {section_name}.name = "{name}"'
         if systems:
@@ -71,7 +71,7 @@ def section(kind: type, values: Mapping[str, Any] | None = None) -> Iterator[str
 
 
 def tables(section_name: str, kind: type) -> Iterator[str]:
-    """The settings of tables that there may be several of, as comments."""
+    """The settings of tables that may be repeated, commented out."""
     for name, hint in get_type_hints(kind).items():
         if get_origin(hint) is list and is_dataclass(get_args(hint)[0]):
             yield f"\n# [[{section_name}.{name}]]"
@@ -80,7 +80,7 @@ def tables(section_name: str, kind: type) -> Iterator[str]:
 
 def line(name: str, value: Any, comment: str) -> str:
     setting = f"# {name} =" if value is None else to_toml({"x": {name: value}}).splitlines()[1]
-    return f"{setting:<{COLUMN}}# {comment}" if comment else setting
+    return f"{setting:<{COLUMN - 1}} # {comment}" if comment else setting
 
 
 def default(field: Field) -> Any:
@@ -88,9 +88,9 @@ def default(field: Field) -> Any:
 
 
 def comments_of(kind: type) -> dict[str, str]:
-    """What stands behind each field of a dataclass."""
+    """The comment of each field of a dataclass; ruff may have wrapped the field over several lines."""
     own = "".join(inspect.getsource(base) for base in reversed(kind.__mro__) if is_dataclass(base))
-    found = re.findall(r"^    (\w+): .*?  # (.+)$", own, flags=re.M)
+    found = re.findall(r"^    (\w+): (?:[^\n#]*\(\n {8}[^\n#]*?(?:\n    \))?|.*?)  # (.+)$", own, flags=re.M)
     return {name: comment for name, comment in found if not comment.startswith(("noqa", "fmt:"))}
 
 

@@ -1,7 +1,6 @@
-"""Config dataclasses from plain values: what a TOML file, config.json or the command line says.
-
-Nothing is guessed. A name that no dataclass has, a value of another type, or a setting left out is an
-error that says where it stands and what is known there.
+"""Build config dataclasses from plain values: a TOML file, config.json or the command line. Nothing is guessed. An
+unknown name, a value of the wrong type or a missing setting is an error that says where it is and what is valid
+there.
 """
 
 import difflib
@@ -20,17 +19,17 @@ WORDS = {int: "an integer", float: "a number", str: "text in quotes", bool: "tru
 
 
 def from_data(default: Any = 0) -> Any:
-    """A field that the data decide (the size of a vocabulary, the number of labels): no recipe can set it."""
+    """A field determined by the data (vocabulary size, number of labels): no recipe can set it."""
     return field(default=default, metadata={"from_data": True})
 
 
 def data_fields(config: Any) -> set[str]:
-    """The fields of a config, or of its class, that the data decide."""
+    """The fields of a config, or of its class, that the data determine."""
     return {one.name for one in fields(config) if one.metadata.get("from_data")}
 
 
 def dropout_fields(config: Any) -> list[str]:
-    """The dropout rates of a config, or of its class: they shape training, not the model."""
+    """The dropout rates of a config, or of its class: they affect training, not the architecture."""
     return [one.name for one in fields(config) if one.name.endswith("dropout")]
 
 
@@ -43,7 +42,7 @@ def read(config: type[T], values: Mapping[str, Any], where: str = "") -> T:
 
 
 def typed(config: type, values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Values checked against the fields of a dataclass, without making one."""
+    """Check values against the fields of a dataclass, without creating one."""
     hints, known = get_type_hints(config), [one.name for one in fields(config)]
     for name in values:
         if name not in known:
@@ -67,7 +66,7 @@ def check_not_negative(name: str, value: float | int) -> None:
 
 
 def plain(config: Any) -> dict[str, Any]:
-    """The settings of a dataclass as plain values, as TOML has them."""
+    """The settings of a dataclass as plain values, for TOML."""
     values = ((one.name, getattr(config, one.name)) for one in fields(config))
     return {name: [asdict(item) if is_dataclass(item) else item for item in value] if isinstance(value, list) else value
             for name, value in values}  # fmt: skip
@@ -84,7 +83,7 @@ def override(values: dict[str, Any], name: str, value: Any) -> None:
 
 
 def assignment(text: str) -> tuple[str, Any]:
-    """`training.steps=4000` as a name and a value, the value read as in TOML; a bare word is text."""
+    """Parse `training.steps=4000` into a name and a TOML value; a bare word is a string."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise ValueError(f"--set {text}: write it as section.name=value, for example training.steps=4000")
@@ -98,7 +97,7 @@ def assignment(text: str) -> tuple[str, Any]:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text. One that is nested too deeply to be read is a ValueError, as all that is wrong with it."""
+    """Parse JSON. Excessive nesting raises ValueError, like any other error."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -171,7 +170,7 @@ def typed_value(kind: Any, value: Any, where: str) -> Any:
 
 
 def _typed_union(kind: Any, value: Any, where: str) -> Any:
-    """One of several types, or of one that may be missing."""
+    """A union of types, or an optional type."""
     inner, *others = [one for one in get_args(kind) if one is not types.NoneType]
     if value is None:
         return "none" if "none" in get_args(inner) else None  # if that is a choice, none means it

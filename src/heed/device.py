@@ -10,7 +10,7 @@ if hasattr(os, "register_at_fork"):  # the threads of OpenMP are not in a child,
 
 
 def choose_device(name: str) -> torch.device:
-    """A device by name; "auto" is a GPU where there is one."""
+    """A device by name; "auto" is a GPU if available."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -31,13 +31,13 @@ DAMAGES = (
 
 
 def cache_folder() -> Path:
-    """$HEED_CACHE, or ~/.cache/heed: what can be made again."""
+    """$HEED_CACHE, or ~/.cache/heed: files that can be regenerated."""
     return Path(os.environ.get("HEED_CACHE") or Path.home() / ".cache" / "heed")
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A path to write to. It is renamed to `path` once its bytes are on the disk, and removed if something fails."""
+    """A path to write to. It is renamed to `path` once its bytes are on disk, and removed if something fails."""
     part = _part(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(path)
@@ -54,7 +54,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def exclusive(path: Path, refusal: str) -> Iterator[None]:
-    """Lock a file, which is made if it is not there; the system releases the lock if the process is killed."""
+    """Lock a file, which is created if missing; the system releases the lock if the process is killed."""
     with open(path, "ab") as file:
         try:
             _lock(file)
@@ -66,7 +66,7 @@ def exclusive(path: Path, refusal: str) -> Iterator[None]:
 
 
 def check_file(path: Path, where: str = "") -> None:
-    """Refuse what is no file, and say what it is instead."""
+    """Refuse anything that is not a file, and say what it is."""
     if path.is_file():
         return
     if path.is_dir():
@@ -80,9 +80,8 @@ def check_file(path: Path, where: str = "") -> None:
 
 @contextmanager
 def damage_reported(what: str) -> Iterator[None]:
-    """Report what goes wrong with files that others have written as damage of `what`.
-
-    They may hold any value in any place, and each library that reads them raises errors of its own.
+    """Report errors in untrusted files as damage of `what`. They may contain any value anywhere, and each library
+    that reads them raises its own errors.
     """
     try:
         yield
@@ -110,7 +109,8 @@ def write_json(path: Path, values: Any) -> None:
 def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] = "refuse") -> Iterator[Path]:
     """A folder to write into. It is renamed to `folder` at the end, and removed if something fails.
 
-    An `existing` folder is refused (an empty one is filled), kept (another process made the same first), or replaced.
+    An `existing` folder is refused (an empty one is filled), kept (another process created the same first), or
+    replaced.
     """
     if existing == "refuse":
         refuse_existing(folder)
@@ -141,7 +141,7 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
 
 
 def refuse_existing(folder: Path) -> None:
-    """Nothing of the user's is overwritten."""
+    """The user's files are never overwritten."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} already exists: choose another folder")
 
@@ -152,17 +152,19 @@ def sha256(path: Path) -> str:
 
 
 def json_digest(values: Any) -> str:
-    """A hash of plain values, which a file of them can state of itself."""
+    """A hash of plain values, which a file can state about itself."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def write_sums(folder: Path) -> None:
-    """Write the hashes of a folder's files beside them."""
+    """Write the hashes of a folder's files next to them."""
     write_json(folder / SUMS, _sums(folder, [path.name for path in folder.iterdir() if path.name != SUMS]))
 
 
 def check_sums(folder: Path) -> bool:
-    """Compare a folder's files with their hashes; ValueError names one that differs. False: an earlier version wrote no hashes."""
+    """Verify a folder's files against their hashes; ValueError names one that differs. False: an earlier version
+    wrote no hashes.
+    """
     if not (folder / SUMS).is_file():
         return False
     try:
@@ -176,7 +178,7 @@ def check_sums(folder: Path) -> bool:
 
 
 def open_checked(opened: Callable[[Path], T], folder: Path) -> T:
-    """What another process has opened from the cache, verified as this process reads it: it may be on another machine."""
+    """Verify what another process opened from the cache, as this process sees it: it may run on another machine."""
     try:
         check_sums(folder)
     except ValueError as error:
@@ -185,7 +187,7 @@ def open_checked(opened: Callable[[Path], T], folder: Path) -> T:
 
 
 def move_away(folder: Path) -> None:
-    """Remove a damaged folder of the cache at once, so that another can take its place."""
+    """Remove a damaged cache folder at once, so that another can take its place."""
     aside = _part(folder)
     try:
         os.rename(folder, aside)
@@ -216,7 +218,9 @@ def _lock(file: BinaryIO) -> None:
 
 
 def _when_free(rename: Callable[[], None]) -> None:
-    """Rename. Windows refuses that while somebody, such as a virus scanner, has the file open: then it is tried for a while."""
+    """Rename. Windows refuses while another program, such as a virus scanner, has the file open: then retry for a
+    while.
+    """
     for _ in range(TRIES if WINDOWS else 0):
         with suppress(PermissionError):
             return rename()
@@ -225,13 +229,13 @@ def _when_free(rename: Callable[[], None]) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Wait until the bytes of a file are on the disk."""
+    """Wait until the bytes of a file are on disk."""
     with open(path, "rb+") as file:  # Windows refuses this of a file that is open for reading only
         os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can do that."""
+    """Wait until the names in a folder are on disk, if the system supports it."""
     with suppress(OSError):  # Windows opens no folder, and some file systems sync none
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -249,7 +253,7 @@ def _rename(part: Path, folder: Path, keep: bool) -> None:
 
 
 def _with_path(error: OSError, path: Path) -> OSError:
-    """The error of a write, which names no file if it comes from one that is open: then it names this one."""
+    """A write error that names this file: errors of open files name none."""
     if error.filename is not None or error.errno is None:
         return error
     place = "HEED_CACHE" if path.is_relative_to(cache_folder().resolve()) else "another place"
@@ -262,12 +266,12 @@ def _part(path: Path) -> Path:
 
 
 def _machine() -> str:
-    """Whose process numbers these are: several machines may share a folder."""
+    """The machine these process ids belong to: several machines may share a folder."""
     return re.sub(r"\W", "-", platform.node())[:32]
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the unfinished ones of the same file or folder that processes of this machine left when they were killed."""
+    """Remove unfinished copies of the same file or folder left by killed processes of this machine."""
     if WINDOWS:  # it would end the process that is asked for
         return
     before = f".{path.name}.{_machine()}."

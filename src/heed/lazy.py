@@ -1,4 +1,4 @@
-"""A mapping whose values are imported when they are first asked for."""
+"""A mapping whose values are imported on first access."""
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
@@ -8,7 +8,9 @@ Value = TypeVar("Value")
 
 
 class LazyMapping(MutableMapping[str, Value]):
-    """`places` are "module:attribute" by name. Names are known at once; a value is imported when it is first read."""
+    """`places` are "module:attribute" by name. Names are known immediately; a value is imported when it is first
+    read.
+    """
 
     def __init__(self, places: Mapping[str, str]):
         self._places: dict[str, Any] = dict(places)

@@ -1,4 +1,4 @@
-"""From a folder, or a name on the Hugging Face hub, to what it is to its user."""
+"""Load a model from a folder, or by its name on the Hugging Face hub."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,9 +24,9 @@ def load(
     engine: str = "auto",
     verb: str | Sequence[str] | None = None,
 ) -> Any:
-    """The translator, generator, classifier or summarizer of a run, a folder or a name on the hub; of several, an ensemble.
-
-    `verb`: what it will be asked to do, one of several if there are several. A folder that cannot do it is refused before its weights are read.
+    """Load the translator, generator, classifier or summarizer of a run, a folder or a name on the hub; several form
+    an ensemble. `verb`: what it is for, if it supports several verbs. An unsupported verb is refused before the
+    weights are read.
     """
     names = [str(f) for f in ([folders] if isinstance(folders, str | Path) else folders)]
     chosen = choose_device(device)
@@ -40,7 +40,7 @@ def load(
 
 
 def product_of(name: str | Path, verb: str | Sequence[str] | None = None) -> type[Product] | None:
-    """What a folder is to its user, without reading its weights."""
+    """What a folder holds, without reading its weights."""
     path = find_model(Path(name))
     if ctranslate2.is_one(path):
         _refuse_ctranslate2(path)
@@ -70,7 +70,7 @@ def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type
 
 
 def _bodies(verb: str | Sequence[str] | None) -> list[type[Any]]:
-    """The products with this verb that need no head: any model with what they need is one."""
+    """The products with this verb that need no head: any suitable model will do."""
     if verb not in ("embed", "evaluate"):
         return []
     from heed.products.embedder import Embedder
@@ -80,7 +80,7 @@ def _bodies(verb: str | Sequence[str] | None) -> list[type[Any]]:
 
 
 def _check_fit(package: Package, product: type[Product], name: str) -> None:
-    """Refuse a model that is not of its task, or lacks what its product reads: a config.json that was damaged, or mixed."""
+    """Refuse a model that does not match its task, or lacks processors of its product: config.json is damaged."""
     task, own = TASKS.get(package.task), package.processors
     if task is not None and "target" in product.reads and not isinstance(package.model, task.needs):
         raise ValueError(
@@ -97,7 +97,7 @@ def _check_fit(package: Package, product: type[Product], name: str) -> None:
 
 
 def open_package(name: str | Path, revision: str | None = None) -> Package:
-    """A model with its processors and its facts, from a folder of any kind that heed reads, or from the hub."""
+    """A model with its processors and metadata, from any folder that heed reads, or from the hub."""
     path = Path(name)
     if not path.is_dir() and revision is None and "@" in str(name):
         name, _, revision = str(name).rpartition("@")  # a name on the hub at a commit, a tag or a branch
@@ -127,7 +127,7 @@ def _read_huggingface(folder: Path) -> Package:
 
 
 def write_package(package: Package, folder: Path) -> None:
-    """A model folder of heed's own."""
+    """A model folder in Heed's format."""
     folder.mkdir(parents=True, exist_ok=True)
     own = {"task": {"name": package.task}, "processors": processors.write(folder, package.processors)}
     texts = {} if package.shortlist is None else {shortlist.FILE: package.shortlist}

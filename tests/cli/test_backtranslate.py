@@ -75,7 +75,7 @@ def test_a_translation_that_is_damaged_is_made_again(heed, trained, mono, tmp_pa
     part.write_bytes(b"\n".join(lines))
     code, _, err = heed(*words, "--out", out)
     size = len(b"\n".join(lines[:8])) + 1
-    assert (code, err) == (0, f"{part} is damaged after {size:,} bytes: it is made again from there.")
+    assert (code, err) == (0, f"{part} is damaged after {size:,} bytes: continuing from there.")
     assert out.read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 

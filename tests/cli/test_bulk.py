@@ -77,7 +77,7 @@ def test_without_resume_it_starts_again(heed, trained, text, tmp_path):
     assert not part.exists()
     code, _, err = heed("translate", trained, "--input", text, "--out", tmp_path / "out", "--resume")
     assert code == 1
-    assert err.endswith("out exists, and nothing of it is unfinished: choose another --out, or leave out --resume")
+    assert err.endswith("out already exists and is complete: choose another --out, or leave out --resume")
 
 
 def test_what_is_wrong_with_a_later_line_names_its_place_and_leaves_nothing(heed, trained, text, tmp_path):
@@ -94,7 +94,7 @@ def test_what_is_wrong_with_a_later_line_names_its_place_and_leaves_nothing(heed
 def test_resume_needs_files(heed, trained, text, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     code, _, err = heed("translate", trained, *words)
-    assert (code, err) == (1, "heed: --resume goes on with a file: it needs --input FILE and --out FILE")
+    assert (code, err) == (1, "heed: --resume continues an output file: it needs --input FILE and --out FILE")
 
 
 PROGRAM = """

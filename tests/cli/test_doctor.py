@@ -53,7 +53,7 @@ def test_json_has_the_same(heed, installed):
 def test_what_is_broken_comes_first_and_fails(heed, installed, monkeypatch):
     installed("torch>=999.1", "no-such-package>=1.2")
     monkeypatch.setattr(doctor, "LITTLE", 1e30)
-    monkeypatch.setattr(doctor, "_miscomputes", lambda device: "a product of matrices is wrong")
+    monkeypatch.setattr(doctor, "_miscomputes", lambda device: "a matrix product is wrong")
     code, out, _ = heed("doctor")
     lines = [line for line in out.splitlines() if line.startswith("! ")]
     assert code == 1
@@ -62,7 +62,7 @@ def test_what_is_broken_comes_first_and_fails(heed, installed, monkeypatch):
         "What to do: pip install --upgrade 'torch>=999.1'."
     )
     assert lines[1] == "! no-such-package is not installed. What to do: pip install 'no-such-package>=1.2'."
-    assert "torch does not compute on this CPU: a product of matrices is wrong." in lines[2]
+    assert "torch cannot compute on this CPU: a matrix product is wrong." in lines[2]
     assert all("GB left. What to do: remove what is not needed" in line for line in lines[3:]) and len(lines) == 6
 
 

@@ -73,7 +73,7 @@ def test_the_log_has_what_was_bought_in_the_order_of_time(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--world"], "--world and --shop are two corpora: write them one after the other"),
+        (["--world"], "--world and --shop are different corpora: write each with its own command"),
         (["--join", "2"], "--join is for sentences: leave it out with --shop"),
         (["--train", "0"], "--train is 0; it must be at least 1"),
     ],

@@ -245,7 +245,7 @@ def test_a_folder_gives_back_the_model(model, tmp_path):
 
 
 def test_what_is_made_for_transformers_leaves_it_alone(model):
-    """The searches by CTranslate2 and on a card, and the swift road of training."""
+    """The engines for CTranslate2 and the GPU, and fused training."""
     assert not able(model) and not weights.supports(model) and not fused_stack.supports(model)
 
 

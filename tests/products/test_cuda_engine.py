@@ -48,7 +48,7 @@ def spoken(translations):
 def test_it_translates_as_the_plain_search_does(built, both, texts, asked):
     one, other = both
     found, wanted = one.translate(texts, **asked), other.translate(texts, **asked)
-    assert one.engine(**asked) == "card"
+    assert one.engine(**asked) == "cuda"
     assert spoken(found) == spoken(wanted)
     assert [t.score for t in found] == pytest.approx([t.score for t in wanted], abs=1e-10)
     assert len(built) == 1

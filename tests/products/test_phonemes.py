@@ -99,5 +99,5 @@ def test_training_texts_are_read_by_the_dictionary(g2p, tmp_path):
         learned(config, ["zorp arf zim"], 1)
     config = VoiceConfig(audio=["a.tsv"], phonemes=str(path), g2p=str(g2p))
     assert not learned(config, ["zorp arf zim"], 1).missing(["zorp arf"])
-    with pytest.raises(ValueError, match=r"set data\.phonemes, a dictionary, too"):
+    with pytest.raises(ValueError, match=r"set data\.phonemes to a dictionary"):
         VoiceConfig(audio=["a.tsv"], g2p="runs/g2p")

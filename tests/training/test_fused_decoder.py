@@ -96,9 +96,9 @@ def test_a_padded_vocabulary_changes_no_loss_and_no_gradient(monkeypatch):
 
 
 def test_only_rows_that_tensor_cores_cannot_take_are_padded():
-    card, half = torch.device("cuda"), torch.bfloat16
-    assert loss.padded_vocab(50_257, half, card) == 50_304
-    for unchanged in ((32_000, half, card), (50_257, torch.float32, card), (50_257, half, torch.device("cpu"))):
+    cuda, half = torch.device("cuda"), torch.bfloat16
+    assert loss.padded_vocab(50_257, half, cuda) == 50_304
+    for unchanged in ((32_000, half, cuda), (50_257, torch.float32, cuda), (50_257, half, torch.device("cpu"))):
         assert loss.padded_vocab(*unchanged) == unchanged[0]
 
 
@@ -129,12 +129,12 @@ def test_on_a_gpu_a_gpt2_trains_by_the_accelerated_step_whatever_it_reads(monkey
     monkeypatch.setattr("heed.runs.execution_plan.gpu_multiplies_bfloat16", lambda: True)
     monkeypatch.setattr("heed.runs.execution_plan.find_spec", lambda name: name)
     model = GPT2(GPT2Config(vocab_size=20, dim=32, heads=2, hidden=32, layers=1, max_length=20))
-    task, card = LanguageModelling(LanguageSettings(reading=reading)), SingleProcess(torch.device("cuda"))
-    found = plan_execution(TrainingConfig(batch_tokens=4096), model, task, objective, card)
+    task, worker = LanguageModelling(LanguageSettings(reading=reading)), SingleProcess(torch.device("cuda"))
+    found = plan_execution(TrainingConfig(batch_tokens=4096), model, task, objective, worker)
     assert (
         found.accelerated and found.precision == "bfloat16" and (found.grouping is plan_packed) == (reading != "stream")
     )
     assert found.slots == (256 if reading != "stream" else 1)
-    assert not plan_execution(TrainingConfig(packed=False), model, task, objective, card).accelerated
+    assert not plan_execution(TrainingConfig(packed=False), model, task, objective, worker).accelerated
     on_cpu = plan_execution(TrainingConfig(), model, task, objective, SingleProcess())
     assert not on_cpu.accelerated and on_cpu.slots == 1

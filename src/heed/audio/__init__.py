@@ -1,1 +1,1 @@
-"""Sound as people have it: files, sampling rates, and the features that models read."""
+"""Audio: files, sample rates, and the features that models read."""

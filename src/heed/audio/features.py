@@ -1,4 +1,4 @@
-"""Features of sound: log-mel energies and cepstra, as Kaldi computes them, and mel spectrograms as librosa does."""
+"""Audio features: log-mel energies and cepstra, as Kaldi computes them, and mel spectrograms as librosa does."""
 
 import math
 from functools import lru_cache
@@ -17,14 +17,14 @@ FULL_SCALE = 32768.0  # Kaldi counts in steps of 16 bits
 
 
 def frame_count(samples: int, size: int, shift: int) -> int:
-    """How many whole frames there are."""
+    """The number of whole frames."""
     return 0 if samples < size else 1 + (samples - size) // shift
 
 
 def fbank(
     samples: Float[Tensor, " n"], rate: int, mels: int = 80, *, frame: float = 25.0, shift: float = 10.0
 ) -> Float[Tensor, "t mels"]:
-    """Log-mel energies of frames (in milliseconds), as Kaldi's `fbank` without dither; samples are from -1 to 1."""
+    """Log-mel energies of frames (in milliseconds), as Kaldi's `fbank` without dither; samples range from -1 to 1."""
     size, step = int(rate * frame / 1000), int(rate * shift / 1000)
     count, width = frame_count(len(samples), size, step), 1 << (size - 1).bit_length()
     window, bank = povey_window(size).to(samples), mel_filters(rate, width, mels, LOW).to(samples)
@@ -57,13 +57,13 @@ def cosines(size: int, count: int) -> Float[Tensor, "size count"]:
 
 @lru_cache(maxsize=8)
 def povey_window(size: int) -> Float[Tensor, " size"]:
-    """Hann's window to the power 0.85."""
+    """Kaldi's Povey window: Hann to the power 0.85."""
     return (0.5 - 0.5 * torch.cos(2 * math.pi * torch.arange(size, dtype=torch.float64) / (size - 1))) ** 0.85
 
 
 @lru_cache(maxsize=8)
 def mel_filters(rate: int, width: int, mels: int, low: float) -> Float[Tensor, "mels bins"]:
-    """Triangles of equal width on the mel scale, up to half the sampling rate."""
+    """Triangular filters of equal width on the mel scale, up to half the sample rate."""
     edges = torch.linspace(_mel(low), _mel(rate / 2), mels + 2, dtype=torch.float64)
     bins = 1127.0 * torch.log(1 + torch.arange(width // 2 + 1, dtype=torch.float64) * rate / width / 700)
     left, centre, right = (edges[i : i + mels, None] for i in range(3))
@@ -78,7 +78,7 @@ def _mel(frequency: float) -> float:
 
 
 def stretch(features: Float[Tensor, "t d"], speed: float) -> Float[Tensor, "n d"]:
-    """Features of the sound at another speed, where there is no sound to speed up: interpolated between frames."""
+    """Speed perturbation of features when there is no audio: interpolates between frames."""
     if speed == 1 or not len(features):
         return features
     size = max(1, round(len(features) / speed))

@@ -1,4 +1,4 @@
-"""Sound files as samples: WAV by ourselves, FLAC, Ogg and the rest by soundfile."""
+"""Read and write audio files: WAV here, FLAC, Ogg and the rest with soundfile."""
 
 import io
 import struct
@@ -18,7 +18,7 @@ NEEDS = "needs soundfile: pip install 'heed[audio]', or convert it to WAV"
 
 
 class Sound(NamedTuple):
-    """Samples from -1 to 1 of one channel, and how many there are in a second."""
+    """Mono samples from -1 to 1, and the sample rate."""
 
     samples: np.ndarray
     rate: int
@@ -29,14 +29,16 @@ class Sound(NamedTuple):
 
 
 def read(path: str | Path) -> Sound:
-    """The sound of a file; several channels are averaged. What is no sound is refused with a sentence."""
+    """Read an audio file; several channels are averaged. Raises ValueError if it is not readable audio."""
     check_file(Path(path))
     with open(path, "rb") as file:
         return decode(file, str(path))
 
 
 def decode(file: BinaryIO, name: str, longest: float = float("inf")) -> Sound:
-    """The sound of an open file, which errors call `name`; one of more than `longest` seconds is refused before it is unpacked."""
+    """Read an open audio file, called `name` in errors; anything longer than `longest` seconds is refused before it
+    is decoded.
+    """
     begins = file.read(4)
     file.seek(0)
     found = _wav(name, file) if begins in (b"RIFF", b"RF64") else None
@@ -63,12 +65,12 @@ def _check_seconds(name: str, samples: int, rate: int, longest: float) -> None:
 
 
 def write_wav(path: Path, samples: np.ndarray, rate: int) -> None:
-    """Write samples of one channel as WAV of 16 bits; those beyond -1 and 1 are clipped."""
+    """Write mono samples as 16-bit WAV; values beyond -1 and 1 are clipped."""
     write_bytes(path, wav_bytes(samples, rate))
 
 
 def encode(sound: Sound, form: str) -> bytes:
-    """A sound as a file: "wav", or "pcm", its samples of 16 bits alone; "flac" and "mp3" by soundfile."""
+    """Encode audio: "wav", or "pcm" (16-bit samples without a header); "flac" and "mp3" need soundfile."""
     if form in ("wav", "pcm"):
         data = wav_bytes(*sound)
         return data if form == "wav" else data[WAV_HEADER:]
@@ -91,7 +93,7 @@ def wav_bytes(samples: np.ndarray, rate: int) -> bytes:
 
 
 def _wav(path: str, file: BinaryIO) -> tuple[np.ndarray, int] | None:
-    """The channels (samples, channels) and the rate of a WAV file; None if it is compressed in some way."""
+    """The channels (samples, channels) and the rate of a WAV file; None if it is compressed."""
     file.seek(8)
     if file.read(4) != b"WAVE":
         raise ValueError(f"{path} starts like a WAV file but is not a valid one: it is damaged, or in another format")

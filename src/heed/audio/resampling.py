@@ -1,4 +1,4 @@
-"""Another sampling rate, by windowed sinc interpolation."""
+"""Resampling by windowed sinc interpolation."""
 
 from fractions import Fraction
 from math import ceil, gcd
@@ -11,7 +11,7 @@ CHUNK = 1 << 16  # samples that are made at one time
 
 
 def resample(samples: np.ndarray, old: int, new: int) -> np.ndarray:
-    """The same sound with `new` samples a second; frequencies that it cannot have are filtered out."""
+    """Resample to `new` samples per second, with an anti-aliasing filter."""
     if old == new or not len(samples):
         return samples
     divisor = gcd(old, new)
@@ -33,6 +33,6 @@ def resample(samples: np.ndarray, old: int, new: int) -> np.ndarray:
 
 
 def change_speed(samples: np.ndarray, speed: float) -> np.ndarray:
-    """The sound played faster (above 1) or slower, pitch included (Ko et al., 2015)."""
+    """Play the audio faster (above 1) or slower, which also changes the pitch (Ko et al., 2015)."""
     ratio = Fraction(speed).limit_denominator(100)
     return resample(samples, ratio.numerator, ratio.denominator)

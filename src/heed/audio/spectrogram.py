@@ -1,4 +1,4 @@
-"""Mel spectrograms as librosa computes them, and sound from a spectrogram (Griffin and Lim, 1984)."""
+"""Mel spectrograms as librosa computes them, and audio from a spectrogram (Griffin and Lim, 1984)."""
 
 import math
 from functools import lru_cache
@@ -23,7 +23,7 @@ def mel_spectrogram(
     hop: int = 256,
     top: float | None = None,
 ) -> Float[Tensor, "t mels"]:
-    """The logarithm of mel magnitudes up to `top` Hz, by default half the rate; a row for each `hop` samples."""
+    """Log-mel magnitudes up to `top` Hz (default: half the rate), one row per `hop` samples."""
     spectrum = _transform(samples, width, hop).abs()
     return (slaney_filters(rate, width, mels, top).to(samples) @ spectrum).clamp(min=FLOOR).log().T
 
@@ -37,7 +37,7 @@ def sound_of(
     top: float | None = None,
     rounds: int = ROUNDS,
 ) -> Float[Tensor, " n"]:
-    """A sound with this spectrogram: magnitudes by least squares, phases by Griffin-Lim, the same each time."""
+    """Audio with this spectrogram: magnitudes by least squares, phases by Griffin-Lim; deterministic."""
     bank = slaney_filters(rate, width, log_mel.shape[1], top).to(log_mel)
     magnitude = (torch.linalg.pinv(bank) @ log_mel.exp().T).clamp(min=FLOOR)
     generator = torch.Generator().manual_seed(0)
@@ -60,7 +60,7 @@ def _transform(samples: Float[Tensor, " n"], width: int, hop: int) -> Tensor:
 
 @lru_cache(maxsize=8)
 def slaney_filters(rate: int, width: int, mels: int, top: float | None = None) -> Float[Tensor, "mels bins"]:
-    """Triangles on Slaney's scale up to `top` Hz, by default half the rate, each of the same area."""
+    """Triangular filters on Slaney's mel scale up to `top` Hz (default: half the rate), normalized to equal area."""
     points = torch.linspace(0, _mel(top or rate / 2), mels + 2, dtype=torch.float64)
     edges = torch.where(points < LINEAR / STEP, points * STEP, LINEAR * torch.exp(LOG_STEP * (points - LINEAR / STEP)))[
         :, None

@@ -1,1 +1,1 @@
-"""Files of any length through a model: in chunks whose stages overlap, in constant memory, resumed where they stopped."""
+"""Bulk processing of files of any length: in chunks with overlapping stages, in constant memory, and resumable."""

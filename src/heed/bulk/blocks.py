@@ -1,7 +1,7 @@
-"""What a worker of a cluster does with a block of rows. Ray and Spark share it; it knows neither.
+"""How a cluster worker processes a block of rows, independently of Ray and Spark.
 
-A block is redone as a whole when its worker dies. Its result depends on its rows alone, so that it does not matter which worker has
-computed it, or how often.
+If a worker dies, its block is recomputed as a whole. The result depends only on the rows, so it does not matter which
+worker computes it, or how often.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,10 +19,11 @@ ROWS = 2000  # that are computed together, as many as heed translate takes
 
 @dataclass(frozen=True)
 class Task:
-    """What is done with each row of a table: `verb` is translate, score, embed or backtranslate.
+    """A job for each row of a table; `verb` is translate, score, embed or backtranslate.
 
-    `model` is a run, a model folder or a name on the hub, which every worker can read. `text` is the column of the text, `target` that
-    of its translation, which score reads. `options` are those of the verb in Python (beam, too_long, batch_tokens, ...).
+    `model` is a run, a model folder or a name on the hub that every worker can read. `text` is the text column,
+    `target` the translation column, used by score. `options` are those of the verb in Python (beam, too_long,
+    batch_tokens, ...).
     """
 
     verb: str
@@ -36,7 +37,7 @@ class Task:
 
     def __post_init__(self):
         if self.verb not in VERBS:
-            raise ValueError(f"verb is {self.verb!r}; it is {', '.join(VERBS[:-1])} or {VERBS[-1]}")
+            raise ValueError(f"verb is {self.verb!r}; it must be {', '.join(VERBS[:-1])} or {VERBS[-1]}")
         if self.tag and (self.tag.split() != [self.tag] or self.verb != "backtranslate"):
             raise ValueError(f"tag is {self.tag!r}; it must be one word, such as <bt>, and is for backtranslate")
         if (self.options.get("nbest") or 1) != 1:
@@ -48,7 +49,7 @@ class Task:
 
     @property
     def writes(self) -> dict[str, str]:
-        """The columns that are added, and the kind of each: text, number, count or vector."""
+        """The columns that are added, and their types: text, number, count or vector."""
         return {
             "translate": {"translation": "text", "score": "number"},
             "score": {"logp": "number", "tokens": "count"},
@@ -57,7 +58,7 @@ class Task:
         }[self.verb]
 
     def check(self, columns: Sequence[str]) -> None:
-        """Refuse a table that lacks a column, or has one already that would be added."""
+        """Refuse a table that lacks a column, or already has one that would be added."""
         if missing := [name for name in self.reads if name not in columns]:
             raise ValueError(f"the table has no column {missing[0]!r}; it has {', '.join(columns)}: name it")
         if twice := [name for name in self.writes if name in columns]:
@@ -65,7 +66,7 @@ class Task:
 
 
 class Worker:
-    """A model that is opened once, and computes blocks: columns in, the same columns and the new ones out."""
+    """Opens a model once and processes blocks: columns in, the same columns and the new ones out."""
 
     def __init__(self, task: Task):
         self.task = task
@@ -79,7 +80,7 @@ class Worker:
         return kept | added
 
     def frames(self, frames: Iterator[Any]) -> Iterator[Any]:
-        """The same for pandas' tables, one after another; large ones in parts."""
+        """The same for a stream of pandas data frames; large ones are split."""
         import pandas
 
         for frame in frames:
@@ -101,7 +102,7 @@ class Worker:
         return None, {"vector": list(self.product.embed(texts, **self.task.options))}
 
     def _backtranslate(self, texts: list[str], columns: Columns) -> tuple[list[int], dict[str, Any]]:
-        """Rows that are empty, or too long for the model, are left out, as heed backtranslate does."""
+        """Empty rows, and rows too long for the model, are dropped, as in heed backtranslate."""
         from heed.products.translator.stages import fitting
 
         keep = [row for row, fits in enumerate(fitting(self.product, texts)) if fits]
@@ -117,7 +118,7 @@ _COMPUTE: dict[str, Callable[..., tuple[list[int] | None, dict[str, Any]]]] = {
 
 @lru_cache(OPENED)
 def _opened(model: str, device: str, engine: str, verb: str) -> Any:
-    """The model of a process: blocks, and tasks with other options, share it."""
+    """The model of this process, shared by blocks and by tasks with other options."""
     from heed.loading import load
 
     return load(model, device, "torch" if verb == "score" else engine, "embed" if verb == "embed" else "translate")

@@ -1,4 +1,4 @@
-"""The command line that Ray's entry and Spark's share."""
+"""Command-line arguments shared by the Ray and Spark entry points."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,24 +8,26 @@ from heed.bulk.blocks import VERBS, Task
 
 
 def parse(module: str, words: Sequence[str] | None) -> tuple[Task, argparse.Namespace]:
-    """What is asked for; a sentence and exit code 2 for what cannot be."""
+    """Parse the arguments; exits with code 2 and one sentence if they are invalid."""
     top = argparse.ArgumentParser(
         prog=f"python -m {module}", description="Translate, score, embed or back-translate a corpus."
     )
     top.add_argument("verb", choices=VERBS)
     top.add_argument("model", help="a run, a model folder or a name on the hub, which every worker can read")
     top.add_argument(
-        "--input", required=True, metavar="PATH", help="text files, a row for each line; a folder or a pattern"
+        "--input", required=True, metavar="PATH", help="text files, one row per line; a folder or a glob pattern"
     )
-    top.add_argument("--output", required=True, metavar="FOLDER", help="a folder of Parquet files to write")
-    top.add_argument("--parquet", action="store_true", help="--input has Parquet files, whose columns are kept")
-    top.add_argument("--text", default="text", metavar="COLUMN", help="the column of the text (default: text)")
+    top.add_argument("--output", required=True, metavar="FOLDER", help="output folder of Parquet files")
+    top.add_argument("--parquet", action="store_true", help="--input is Parquet files; their columns are kept")
+    top.add_argument("--text", default="text", metavar="COLUMN", help="the text column (default: text)")
     top.add_argument(
-        "--target", default="target", metavar="COLUMN", help="that of its translation, for score (default: target)"
+        "--target", default="target", metavar="COLUMN", help="for score: the translation column (default: target)"
     )
-    top.add_argument("--workers", type=int, default=1, help="how many models there are at once (default: 1)")
-    top.add_argument("--gpus", type=float, default=0, help="of each worker, on Ray (default: 0)")
-    top.add_argument("--tag", default="", help="a word before each translation of backtranslate, such as <bt>")
+    top.add_argument(
+        "--workers", type=int, default=1, help="number of parallel workers, each with its own model (default: 1)"
+    )
+    top.add_argument("--gpus", type=float, default=0, help="GPUs per worker, on Ray (default: 0)")
+    top.add_argument("--tag", default="", help="for backtranslate: a tag to put before each translation, such as <bt>")
     top.add_argument("--device", default="auto", help="auto, cpu or cuda")
     top.add_argument("--engine", choices=["auto", "torch", "ctranslate2"], default="auto")
     top.add_argument(

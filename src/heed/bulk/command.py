@@ -1,4 +1,4 @@
-"""What verbs share that read lines and write a result for each: to standard output, or to a file that can be resumed."""
+"""Shared by verbs that read lines and write one result per line: to standard output, or to a resumable file."""
 
 import argparse
 import os
@@ -25,11 +25,11 @@ def add_resume(parser: argparse.ArgumentParser, inputs: str = "--input") -> None
 def check_resume(args: argparse.Namespace, given: bool, inputs: str = "--input FILE") -> None:
     """Refuse --resume without files."""
     if args.resume and not (given and args.out):
-        raise ValueError(f"--resume goes on with a file: it needs {inputs} and --out FILE")
+        raise ValueError(f"--resume continues an output file: it needs {inputs} and --out FILE")
 
 
 def read_ahead(path: str | None) -> int:
-    """How many chunks are read ahead: none of a terminal or a pipe, whose lines are answered as they come."""
+    """How many chunks to read ahead: none for a terminal or a pipe, whose lines are answered as they arrive."""
     if path not in (None, "-"):
         return AHEAD
     try:
@@ -43,7 +43,7 @@ def as_bytes(lines: Iterable[str]) -> bytes:
 
 
 def settings_of(product: Any, **options: Any) -> dict[str, Any]:
-    """What a recorded file depends on: the weights, and options."""
+    """What a resumable file depends on: the weights and the options."""
     from heed.models.weight_hash import hash_weights
 
     models = getattr(product, "models", None) or [product.model]
@@ -51,7 +51,7 @@ def settings_of(product: Any, **options: Any) -> dict[str, Any]:
 
 
 def to_output(source: Iterator[Chunk], stages: Stages, out: str | Path | None, ahead: int) -> None:
-    """To standard output, or to a file that appears when it is complete; both as UTF-8, and each chunk at once."""
+    """Write to standard output, or to a file that appears when it is complete; as UTF-8, flushing after each chunk."""
     with _output(out) as write:
         run(source, stages, lambda chunk, data: write(data), ahead)
 
@@ -63,11 +63,9 @@ def to_recorded(
     resume: bool,
     note: Callable[[Chunk], Any] = lambda chunk: None,
 ) -> None:
-    """To a file with a journal. Without `resume` it begins anew, and is removed if something is wrong with the input."""
+    """Write to a file with a journal. Without `resume` it starts over, and is removed if the input is invalid."""
     if resume and not file.begun and file.out.exists():
-        raise ValueError(
-            f"{file.out} exists, and nothing of it is unfinished: choose another --out, or leave out --resume"
-        )
+        raise ValueError(f"{file.out} already exists and is complete: choose another --out, or leave out --resume")
     source = chain(list(islice(source, 1)), source)  # an input that cannot be read leaves no file
     with file:
         if resume and file.begun:
@@ -78,7 +76,7 @@ def to_recorded(
             run(source, stages, lambda chunk, data: file.append(chunk, data, note(chunk)))
         except KeyboardInterrupt:
             if file.begun:
-                print(f"heed: what is finished is kept in {file.part}; --resume goes on with it", file=sys.stderr)
+                print(f"heed: finished lines are kept in {file.part}; continue with --resume", file=sys.stderr)
             raise
         except ValueError:
             if not resume:
@@ -90,7 +88,7 @@ def to_recorded(
 def recorded(
     out: str | Path | None, settings: Callable[[], Mapping[str, Any]], head: bytes = b""
 ) -> RecordedFile | None:
-    """A file with a journal for the results of a file; None for standard output, a pipe or a device."""
+    """A journaled output file; None for standard output, a pipe or a device."""
     if out is None or (Path(out).exists() and not Path(out).is_file() and not Path(out).is_dir()):
         return None
     if Path(out).is_dir():
@@ -100,7 +98,7 @@ def recorded(
 
 @contextmanager
 def _output(out: str | Path | None) -> Iterator[Callable[[bytes], None]]:
-    """Writes bytes; a file is made with the first of them, so that errors of the first chunk come before there is one."""
+    """Writes bytes; the file is created with the first of them, so errors in the first chunk leave no file."""
     if out is None:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""Bulk work on a Ray cluster: one model per actor, and blocks that are computed again when an actor dies.
+"""Bulk work on a Ray cluster: one model per actor; blocks are recomputed when an actor dies.
 
     dataset = heed.bulk.on_ray.run(ray.data.read_text("corpus/*.txt"), Task("translate", "runs/en-de"), workers=8)
     dataset.write_parquet("translated/")
@@ -15,7 +15,7 @@ from heed.bulk.cluster import parse
 
 
 def ray_data() -> Any:
-    """Ray's package of datasets; a sentence where it is missing."""
+    """Import Ray Data; raises one sentence if it is missing."""
     try:
         import ray.data
     except ImportError as error:
@@ -26,9 +26,8 @@ def ray_data() -> Any:
 def run(
     dataset: Any, task: Task, workers: int = 1, gpus: float = 0, worker: type[Worker] = Worker, rows: int = ROWS
 ) -> Any:
-    """The dataset with the columns that the task adds. `workers` actors have a model each, and `gpus` GPUs each.
-
-    An actor that dies is started again, and the blocks that it had are computed again.
+    """The dataset with the columns that the task adds. There are `workers` actors with one model and `gpus` GPUs
+    each. An actor that dies is restarted, and its blocks are recomputed.
     """
     data = ray_data()
     task.check(dataset.columns())

@@ -1,4 +1,4 @@
-"""Bulk work on a Spark cluster by `mapInPandas`: one model per Python worker, and tasks that Spark computes again when one dies.
+"""Bulk work on a Spark cluster by `mapInPandas`: one model per Python worker; Spark recomputes tasks whose worker dies.
 
     frame = heed.bulk.on_spark.run(spark.read.text("corpus/*.txt"), Task("translate", "runs/en-de", text="value"))
     frame.write.parquet("translated")
@@ -24,12 +24,12 @@ def _types() -> Any:
 
 
 def compute(task: Task, frames: Iterator[Any]) -> Iterator[Any]:
-    """What a task of Spark runs: its tables, through the model of its process."""
+    """What a Spark task runs: its data frames, through the model of its process."""
     return Worker(task).frames(frames)
 
 
 def run(frame: Any, task: Task, function: Callable[[Task, Iterator[Any]], Iterator[Any]] = compute) -> Any:
-    """The table with the columns that the task adds. Spark computes again what a worker that died had."""
+    """The data frame with the columns that the task adds. Spark recomputes the work of a worker that dies."""
     types = _types()
     task.check(frame.columns)
     kinds = {

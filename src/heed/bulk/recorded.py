@@ -1,7 +1,8 @@
-"""A file that is written in blocks, with a journal of them: what is recorded there is kept, and the rest is made again.
+"""A file written in blocks with a journal: journaled blocks are kept on resume, the rest is recomputed.
 
-While it is unfinished the file is called OUT.part, its journal OUT.part.journal. The first line of the journal is what the file is
-made with; each other line is a block: hashes of what was read and of what was written. A line is added when its block is on the disk.
+While it is unfinished the file is called OUT.part, its journal OUT.part.journal. The first line of the journal holds
+the settings; every other line is a block, with hashes of its input and output. A line is added once its block is on
+disk.
 """
 
 import hashlib
@@ -20,7 +21,9 @@ FORMAT = 1
 
 
 class RecordedFile:
-    """The output of a long job. `settings` are all that it depends on besides its input; `head` is what the file begins with."""
+    """The output of a long job. `settings` are all it depends on besides its input; `head` is the beginning of the
+    file.
+    """
 
     def __init__(
         self,
@@ -50,21 +53,23 @@ class RecordedFile:
 
     @property
     def begun(self) -> bool:
-        """Whether there is something to go on with."""
+        """Whether there is something to resume."""
         return self.part.is_file() and self.journal.is_file()
 
     def resume(self, source: Iterator[Chunk]) -> int:
-        """Take from `source` what is recorded, and keep that much of the file; how many chunks. Another input is refused."""
+        """Skip the recorded chunks of `source` and truncate the file to them; returns how many. Changed input is
+        refused.
+        """
         stated, *blocks = self._read_journal()
         self._check_settings(stated)
         kept, size = 0, len(self.head)
         with open(self.part, "rb") as file:
             if file.read(size) != self.head:
-                self.warn(f"{self.part} is damaged at its beginning: it is made again.")
+                self.warn(f"{self.part} is damaged at its beginning: starting over.")
                 blocks = []
             for block in blocks:
                 if hashlib.sha256(file.read(block["bytes"])).hexdigest() != block["written"]:
-                    self.warn(f"{self.part} is damaged after {size:,} bytes: it is made again from there.")
+                    self.warn(f"{self.part} is damaged after {size:,} bytes: continuing from there.")
                     break
                 self._check_input(next(source, None), block)
                 kept, size = kept + 1, size + block["bytes"]
@@ -77,7 +82,7 @@ class RecordedFile:
         return kept
 
     def append(self, chunk: Chunk, data: bytes, note: Any = None) -> None:
-        """Write a block, and record it once it is on the disk."""
+        """Write a block, and record it once it is on disk."""
         if not self.journal.is_file():
             _write(self.part, "wb", self.head)
             _write(self.journal, "wb", _line(self.settings))
@@ -88,7 +93,7 @@ class RecordedFile:
         self.notes.append(note)
 
     def finish(self) -> None:
-        """The file gets its name; one without any block is what it begins with."""
+        """Rename the file to its final name; without any block it consists of its head."""
         if not self.part.is_file():
             _write(self.part, "wb", self.head)
         os.replace(self.part, self.out)
@@ -99,7 +104,7 @@ class RecordedFile:
             path.unlink(missing_ok=True)
 
     def _read_journal(self) -> list[dict[str, Any]]:
-        """All lines up to the first that is not whole: the process was killed while it wrote that."""
+        """All lines up to the first incomplete one, which was being written when the process was killed."""
         found = []
         for raw in self.journal.read_bytes().split(b"\n")[:-1]:
             try:
@@ -145,7 +150,7 @@ def _line(values: Mapping[str, Any]) -> bytes:
 
 
 def _write(path: Path, mode: str, data: bytes) -> None:
-    """Write or append, and wait until it is on the disk."""
+    """Write or append, and wait until it is on disk."""
     with open(path, mode) as file:
         file.write(data)
         file.flush()

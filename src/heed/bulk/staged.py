@@ -1,4 +1,4 @@
-"""Chunks through three stages at once: while a model works on one, the next is prepared and the last is written."""
+"""Chunks in a three-stage pipeline: while the model works on one, the next is prepared and the previous one written."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,16 +13,15 @@ AHEAD = 2  # chunks that wait between two stages: few, so that memory does not g
 
 
 class Chunk(NamedTuple):
-    """Items of an input; `start` is the number of those before it."""
+    """Items of an input; `start` is the number of items before them."""
 
     start: int
     items: Sequence[Any]
 
 
 class Stages(NamedTuple):
-    """`prepare` makes of a chunk what `work` takes; `finish` makes bytes of what that found. Only `work` uses the model.
-
-    `work` runs in the thread of the caller, the others in threads of their own.
+    """`prepare` turns a chunk into the input of `work`; `finish` turns its result into bytes. Only `work` uses the
+    model. It runs in the caller's thread, the others in their own.
     """
 
     prepare: Callable[[Chunk], Any]
@@ -31,7 +30,7 @@ class Stages(NamedTuple):
 
 
 def chunks(items: Iterable[Any], size: int) -> Iterator[Chunk]:
-    """An input in chunks of a fixed size; the last may be smaller."""
+    """Split an input into chunks of a fixed size; the last may be smaller."""
     remaining, start = iter(items), 0
     while own := list(islice(remaining, size)):
         yield Chunk(start, own)
@@ -39,7 +38,7 @@ def chunks(items: Iterable[Any], size: int) -> Iterator[Chunk]:
 
 
 def run(source: Iterable[Chunk], stages: Stages, write: Callable[[Chunk, bytes], None], ahead: int = AHEAD) -> None:
-    """Each chunk through all stages; `write` gets the results in the order of the chunks. With `ahead` 0 nothing overlaps."""
+    """Run each chunk through all stages; `write` gets results in order. With `ahead` 0 nothing overlaps."""
     if not ahead:
         for chunk in source:
             prepared = _prepared(stages, chunk)
@@ -70,7 +69,7 @@ def _prepared(stages: Stages, chunk: Chunk) -> Any:
 
 @contextmanager
 def placed(chunk: Chunk) -> Iterator[None]:
-    """What is wrong with a text of a chunk is told with the place of the chunk, beyond the first."""
+    """Errors in a text mention the lines of its chunk, except for the first chunk."""
     try:
         yield
     except ValueError as error:

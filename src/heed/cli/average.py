@@ -80,7 +80,7 @@ def _mean_of_models(names: list[str]):
 
 
 def _check_alike(name: str, one, other_name: str, other) -> None:
-    """Refuse models that differ in vocabularies, labels or shape: the mean of their weights would mean nothing."""
+    """Refuse models with different vocabularies, labels or shapes: the mean of their weights would be meaningless."""
     inputs = [_input_keys(own) for own in (one, other)]
     if inputs[0] != inputs[1]:
         what = "different subwords" if "images" not in one.processors else "another size or colours of images"
@@ -93,7 +93,7 @@ def _check_alike(name: str, one, other_name: str, other) -> None:
 
 
 def _input_keys(package) -> list[str]:
-    """What decides how input becomes numbers."""
+    """What determines how input becomes numbers."""
     if "images" in package.processors:
         return [package.processors["images"].key()]
     return [part.key() for part in package.vocabularies]

@@ -16,7 +16,7 @@ is a translation, a tab and the line itself, so the file can be used as a corpus
   tsv = "synthetic.tsv"
   tag = "<bt>"
 
-Beam search, the default, works better with little parallel text; with a million pairs or more, sampling is
+Beam search, the default, works better with little parallel text; with a million pairs or more, sampling does
 (Edunov et al., 2018). After Ctrl-C, a crash or kill -9 the same command continues, and the result is the same.
 """
 

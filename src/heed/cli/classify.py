@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.products.text_batches import in_precision
 
     if images.reads_images(args.folder, args.verb):
-        check_resume(args, False, "a model of texts, --input FILE")
+        check_resume(args, False, "a text model, --input FILE")
         return images.classify(args)
     if args.text and args.input:
         raise ValueError("give either texts or --input, not both")
@@ -109,13 +109,13 @@ def _classify_file(classifier, args: argparse.Namespace) -> None:
 
 
 def _expected(args: argparse.Namespace, texts: int) -> list[str] | None:
-    """The right labels, one for each text."""
+    """The reference labels, one per text."""
     from heed.cli.common import read_lines
     from heed.vocabularies.labels import Labels
 
     expected = [Labels([]).clean(line) for line in read_lines(args.reference)] if args.reference else None
     if expected is not None and len(expected) != texts:
-        raise ValueError(f"{args.reference} has {len(expected):,} labels for {texts:,} texts: they go in pairs")
+        raise ValueError(f"{args.reference} has {len(expected):,} labels for {texts:,} texts: the numbers must match")
     return expected
 
 

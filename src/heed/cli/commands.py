@@ -1,4 +1,4 @@
-"""Every command with its options, read from the parsers: what shell completion needs."""
+"""All commands with their options, read from the parsers, for shell completion."""
 
 import argparse
 import importlib
@@ -13,7 +13,7 @@ DEVICES = ("auto", "cpu", "cuda", "cuda:0", "cuda:1")
 
 
 class Value(NamedTuple):
-    """What may follow an option, or be an argument; `words` are choices. `many`: several in a row."""
+    """What an option or argument accepts; `words` are choices. `many`: several values in a row."""
 
     kind: Literal["none", "any", "file", "folder"]
     words: tuple[str, ...] = ()
@@ -27,7 +27,9 @@ class Option(NamedTuple):
 
 
 class Command(NamedTuple):
-    """`words` are the verb and a second word, if it has one; `argument` is what its arguments are, and `after` its second words."""
+    """`words` are the verb and its subcommand, if any; `argument` is what its arguments accept, and `after` its
+    subcommands.
+    """
 
     words: tuple[str, ...]
     help: str
@@ -37,7 +39,7 @@ class Command(NamedTuple):
 
 
 def commands() -> list[Command]:
-    """All commands, in the order of `heed --help`; those of two words follow their verb."""
+    """All commands in the order of `heed --help`; subcommands follow their verb."""
     found = []
     for verb, line in VERBS.items():
         module = importlib.import_module(f"heed.cli.{verb.replace('-', '_')}")

@@ -1,4 +1,4 @@
-"""What several verbs share: options, products, lines in and out."""
+"""Shared by several verbs: options, models, input and output lines."""
 
 import argparse
 import io
@@ -56,7 +56,7 @@ def add_direction(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reranking(parser: argparse._ActionsContainer) -> None:
-    """Options of DecodingConfig that a search may have beyond its beam; they are in `RERANKING`."""
+    """DecodingConfig options beyond the beam; they are in `RERANKING`."""
     option = parser.add_argument
     option(
         "--rerank",
@@ -83,12 +83,12 @@ RERANKING = ("rerank", "candidates", "candidates_from", "utility", "avoid_loops"
 
 
 def split_names(text: str) -> list[str]:
-    """The folders of an ensemble, which are written with commas between them."""
+    """The folders of an ensemble, separated by commas."""
     return text.split(",")
 
 
 def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None = None):
-    """The translator, generator, classifier or summarizer of the folders. One without this verb is refused."""
+    """Open the translator, generator, classifier or summarizer in the folders; refuses one without this verb."""
     import torch
 
     from heed.loading import load
@@ -105,7 +105,7 @@ def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None 
 
 
 def check_product(args: argparse.Namespace, folders: list[str], verb: str, options: str) -> None:
-    """Refuse folders without `verb`. `options`: what the verb of the command line takes instead, where they have it."""
+    """Refuse folders without `verb`. `options`: what the command line offers instead, for folders that support it."""
     from heed.loading import product_of
 
     for name in folders:
@@ -125,7 +125,7 @@ def model_shape(config) -> str:
 
 
 def write_scores(args: argparse.Namespace, scores: list, what: str) -> None:
-    """A line for each score, and the perplexity of all on standard error; `what` is scored."""
+    """Print one line per score, and the overall perplexity to standard error; `what` is scored."""
     write_lines((score_line(score, args.token_scores) for score in scores), args.out)
     tokens, total = sum(len(score.tokens) for score in scores), sum(score.logp for score in scores)
     counts = f"{len(scores):,} {what}, {tokens:,} tokens"
@@ -133,7 +133,7 @@ def write_scores(args: argparse.Namespace, scores: list, what: str) -> None:
 
 
 def score_line(score, token_scores: bool) -> str:
-    """A log probability, and if asked for those of the tokens."""
+    """A log probability and, if requested, those of the tokens."""
     tokens = (f"{token}:{logp:.4f}" for token, logp in zip(score.tokens, score.token_scores, strict=True))
     return f"{score.logp:.4f}" + ("\t" + " ".join(tokens) if token_scores else "")
 
@@ -144,7 +144,7 @@ def read_lines(path: str | None) -> list[str]:
 
 
 def stream_lines(path: str | None) -> Iterator[str]:
-    """The same, one at a time. A file is read once before, so that an error in its last line comes before any output."""
+    """The same, one at a time. A file is read once in advance, so that errors appear before any output."""
     if path not in (None, "-"):
         for _ in _lines(path):
             pass
@@ -169,12 +169,12 @@ def _decode(raw: bytes, number: int) -> str:
 
 
 def write_lines(lines: Iterable[str], out: str | None) -> None:
-    """Write to a file, atomically, or to standard output; always as UTF-8."""
+    """Write to a file atomically, or to standard output; always as UTF-8."""
     write_chunks([lines], out)
 
 
 def write_chunks(chunks: Iterable[Iterable[str]], out: str | None) -> None:
-    """The same, and each chunk is flushed before the next one is computed."""
+    """The same, flushing each chunk before the next one is computed."""
     if out is None:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")
@@ -202,7 +202,7 @@ def _write(chunks: Iterable[Iterable[str]], file: io.TextIOBase) -> None:
 
 
 def warn_on(console):
-    """A function that prints a sentence about damage on a console, also on a quiet one."""
+    """A function that prints a sentence about damaged files, even on a quiet console."""
 
     def warn(sentence: str) -> None:
         quiet, console.quiet = console.quiet, False
@@ -213,7 +213,7 @@ def warn_on(console):
 
 
 def errors():
-    """A console on standard error, for everything that is not the result."""
+    """A console on standard error, for everything but the result."""
     from rich.console import Console
 
     return Console(stderr=True)

@@ -12,7 +12,7 @@ zsh, into a folder of $fpath; fish:
   heed completion zsh > ~/.zfunc/_heed
   heed completion fish > ~/.config/fish/completions/heed.fish
 
-The script has all verbs, options, choices, recipes and settings of this version. Write it again after an update.
+The script has all verbs, options, choices, recipes and settings of this version. Regenerate it after an update.
 """
 SHELLS = ("bash", "zsh", "fish")
 

@@ -113,7 +113,7 @@ def _assigned(value: Value) -> str:
 
 
 def zsh(found: Sequence[Command]) -> str:
-    """Specifications for _arguments, with a description each."""
+    """Specifications for _arguments, each with a description."""
     verbs = [quote(f"{command.words[0]}:{_line(command.help)}") for command in found if len(command.words) == 1]
     rows = []
     for command in found:
@@ -126,7 +126,7 @@ def zsh(found: Sequence[Command]) -> str:
 
 
 def _specification(name: str, option: Option) -> str:
-    """An option for _arguments; brackets, colons and backslashes of its help are escaped."""
+    """An option for _arguments; brackets, colons and backslashes in its help are escaped."""
     text = _line(option.help)
     for char in "\\[]:":
         text = text.replace(char, f"\\{char}")
@@ -143,7 +143,7 @@ def _action(value: Value) -> str:
 
 
 def fish(found: Sequence[Command]) -> str:
-    """A line for each option of each command."""
+    """One line per option and command."""
     lines = [FISH.rstrip()]
     lines += [
         f"complete -c heed -n __fish_use_subcommand -a {quote(command.words[0])} -d {_quoted(command.help)}"
@@ -171,7 +171,7 @@ def _fish_action(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of fish: a quote in it has a backslash."""
+    """A string for fish: quotes are escaped."""
     escaped = _line(text).replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -181,7 +181,7 @@ def _verbs(found: Sequence[Command]) -> list[str]:
 
 
 def _two(found: Sequence[Command]) -> str:
-    """The commands of two words, as a pattern."""
+    """The subcommands, as a pattern."""
     return "|".join(quote(" ".join(command.words)) for command in found if len(command.words) == 2)
 
 

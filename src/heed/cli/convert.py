@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_exportable(package, name: str) -> None:
-    """Refuse what has no counterpart in transformers and CTranslate2."""
+    """Refuse models with no equivalent in transformers and CTranslate2."""
     from heed.vocabularies.words import Words
 
     what = None if hasattr(package.model.config, "heads") else "is a recurrent network"

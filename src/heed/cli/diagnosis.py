@@ -1,4 +1,4 @@
-"""What Heed finds on this machine: versions, processor, GPU, engines, cache, disk and extras; and what is wrong with them."""
+"""Checks for heed doctor: versions, CPU, GPU, engines, cache, disk and optional packages, and their problems."""
 
 import importlib
 import os
@@ -20,7 +20,7 @@ EXTRAS = {  # of pyproject.toml: the module, and what it is for
     "tensorboard": ("tensorboard", "training curves in TensorBoard"),
     "parquet": ("pyarrow", "logs of interactions in Parquet"),
     "audio": ("soundfile", "FLAC, Ogg and MP3 files"),
-    "faiss": ("faiss", "recommendations out of millions of items (--search faiss)"),
+    "faiss": ("faiss", "recommendation with millions of items (--search faiss)"),
     "ray": ("ray", "bulk work on a Ray cluster"),
     "spark": ("pyspark", "bulk work on a Spark cluster"),
 }
@@ -31,7 +31,7 @@ LITTLE = 2e9  # bytes of free disk
 
 @dataclass(frozen=True)
 class Problem:
-    """`broken`: heed does not work like this, or not all of it. `advice` is what to do."""
+    """`broken`: heed, or part of it, does not work. `advice` says what to do."""
 
     what: str
     advice: str
@@ -39,7 +39,7 @@ class Problem:
 
 
 def examine() -> dict[str, Any]:
-    """All sections by name, the problems first."""
+    """All sections by name, problems first."""
     problems: list[Problem] = []
     found = {
         "heed": _heed(),
@@ -58,7 +58,7 @@ def examine() -> dict[str, Any]:
 
 
 def _private(text: str) -> str:
-    """A path without the name of the user."""
+    """A path without the user's name."""
     home = str(Path.home())
     return text.replace(home, "~") if len(home) > 1 else text
 
@@ -73,7 +73,7 @@ def _heed() -> dict[str, str]:
 
 
 def _packages(problems: list[Problem]) -> dict[str, str]:
-    """The versions of what Heed needs; one that is missing, too old or does not load is a problem."""
+    """The versions of Heed's dependencies; one that is missing, too old or does not load is a problem."""
     found: dict[str, str] = {}
     for name, lowest in _requirements():
         try:
@@ -96,7 +96,7 @@ def _packages(problems: list[Problem]) -> dict[str, str]:
 
 
 def _requirements() -> Iterator[tuple[str, str]]:
-    """What the installed package needs on this system, each with its lower bound; nothing where heed runs without one."""
+    """The requirements of the installed package on this system, with lower bounds; empty if heed is not installed."""
     from packaging.requirements import Requirement
 
     try:
@@ -125,7 +125,7 @@ def _cpu(problems: list[Problem]) -> dict[str, Any]:
         found |= {"threads": torch.get_num_threads(), "instructions": able}
         if wrong := _miscomputes("cpu"):
             advice = "pip install --force-reinstall torch"
-            problems.append(Problem(f"torch does not compute on this CPU: {wrong}.", advice, broken=True))
+            problems.append(Problem(f"torch cannot compute on this CPU: {wrong}.", advice, broken=True))
     return found
 
 
@@ -166,23 +166,23 @@ def _gpu(problems: list[Problem]) -> dict[str, Any]:
         devices.append({"name": own.name, "memory_gb": round(own.total_memory / 1e9, 1), "capability": able})
         if wrong := _miscomputes(f"cuda:{index}"):
             advice = "use --device cpu; update the driver, or install torch for this GPU"
-            problems.append(Problem(f"cuda:{index} ({own.name}) does not compute: {wrong}.", advice, broken=True))
+            problems.append(Problem(f"cuda:{index} ({own.name}) cannot compute: {wrong}.", advice, broken=True))
     return {"devices": devices, "driver": driver, "cuda": torch.version.cuda}
 
 
 def _miscomputes(device: str) -> str:
-    """What is wrong with a matrix product on a device; empty if nothing is."""
+    """What is wrong with a matrix product on a device; empty if it is correct."""
     import torch
 
     try:
         product = torch.full((8, 8), 2.0, device=device) @ torch.full((8, 8), 3.0, device=device)
-        return "" if bool((product == 48).all()) else "a product of matrices is wrong"
+        return "" if bool((product == 48).all()) else "a matrix product is wrong"
     except RuntimeError as error:
         return str(error).splitlines()[0]
 
 
 def _driver() -> str | None:
-    """The version of NVIDIA's driver, if there is one."""
+    """The version of the NVIDIA driver, if any."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
@@ -195,7 +195,7 @@ def _driver() -> str | None:
 
 
 def _engines(gpu: bool) -> dict[str, str]:
-    """What can run a model here, and why not."""
+    """Which engines can run a model here, and why others cannot."""
     found = {"torch": "yes" if "torch" in sys.modules else "no: it does not load"}
     found["ctranslate2"] = "no: it does not load"
     if "ctranslate2" in sys.modules:
@@ -232,7 +232,7 @@ def _cache(problems: list[Problem]) -> dict[str, Any]:
 
 
 def _disk(problems: list[Problem]) -> dict[str, int]:
-    """Free bytes of the working folder, of the cache and of temporary files."""
+    """Free bytes for the working folder, the cache and temporary files."""
     import tempfile
 
     cache = cache_folder()
@@ -251,7 +251,7 @@ def _disk(problems: list[Problem]) -> dict[str, int]:
 
 
 def _extras() -> dict[str, str]:
-    """What is optional, whether it is there, and what it is for."""
+    """Optional packages: whether they are installed, and what they are for."""
     found = {}
     for extra, (module, purpose) in EXTRAS.items():
         there = find_spec(module) is not None

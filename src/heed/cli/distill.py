@@ -18,8 +18,8 @@ examples:
   heed distill --out runs/student --resume            # continue after Ctrl-C, a crash or kill -9
 
 The teacher translates the source side of the corpus into OUT/distilled/, and the student is trained on the result as
-by heed train. References (--target) are needed only for distill.nbest (of this many translations the one nearest to
-the reference is taken, by distill.nearest: chrf or bleu) and distill.mix (the student also learns the references).
+by heed train. References (--target) are needed only for distill.nbest (the translation nearest to
+the reference is chosen from this many, by distill.nearest: chrf or bleu) and distill.mix (the student also learns the references).
 With distill.soft=0.7 the student also learns the teacher's distribution over each next token: training is slower, and
 the student closer to the teacher. distill.beam is by default the teacher's; distill.vocabulary is teacher or own. All
 other settings are those of heed train; the default of model.preset is tiny-6-2, small-6-2 or base-6-2 by the size of

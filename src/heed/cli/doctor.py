@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def described(found: dict[str, Any]) -> list[str]:
-    """The problems, and a line for each thing that was found."""
+    """The problems, and one line per finding."""
     problems = found["problems"]
     lines = [f"! {own['what'].rstrip('.')}. What to do: {own['advice'].rstrip('.')}." for own in problems]
     rows = _rows(found)

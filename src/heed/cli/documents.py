@@ -1,4 +1,4 @@
-"""heed translate --file: a document into another, in the same format."""
+"""heed translate --file: translate a document into the same format."""
 
 import argparse
 import os
@@ -64,7 +64,7 @@ def _output_path(args: argparse.Namespace) -> Path:
 
 
 def _check_writable(out: Path) -> None:
-    """Refuse at once what could not be written in the end."""
+    """Refuse early what could not be written at the end."""
     folder = next(folder for folder in out.absolute().parents if folder.exists())
     if not folder.is_dir():
         raise ValueError(f"--out {out} cannot be written: {folder} is a file, not a folder")
@@ -83,7 +83,7 @@ def _check_format(args: argparse.Namespace, out: Path) -> None:
 
 
 def report_missing(missing) -> None:
-    """Print the glossary's terms that are missing in translations on standard error, one on a line."""
+    """Print glossary terms that are missing from translations to standard error, one per line."""
     for term in dict.fromkeys(missing):
         times = f", {count} times" if (count := missing.count(term)) > 1 else ""
         sentence = f"{term.target!r} (for {term.source!r}) is missing{times}: it could not be placed"
@@ -92,7 +92,7 @@ def report_missing(missing) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, if that is a terminal."""
+    """A progress bar on standard error, if that is a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from heed.cli.common import errors

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     _check(args)
     if images.reads_images(args.folder, "embed"):
-        check_resume(args, False, "a model of texts, --input FILE")
+        check_resume(args, False, "a text model, --input FILE")
         return images.embed(args)
     embedder = open_product(args, "embed")
     in_precision(embedder.model, args.precision)
@@ -95,7 +95,7 @@ def _pairs(name: str) -> tuple[list[str], list[str]]:
 
 
 def _found(embedder, args: argparse.Namespace, queries: list[str], options: dict) -> list[str]:
-    """For each query the similar lines: the cosine, the number of the line, and the line."""
+    """The most similar lines for each query: cosine, line number and line."""
     from heed.cli.common import read_lines
     from heed.products.vector_cache import cached_vectors
 
@@ -133,7 +133,7 @@ def _write_vectors(embedder, args: argparse.Namespace, options: dict) -> None:
 
 
 def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
-    """The vectors of a file of any length, in the chunks that the embedder itself reads; how many."""
+    """The vectors of a file of any length, in the chunks that the embedder itself reads; returns how many."""
     from heed.bulk import command
     from heed.bulk.staged import Stages, chunks
     from heed.cli.common import stream_lines
@@ -158,7 +158,7 @@ def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
 
 
 def _npy_head(rows: int, columns: int) -> bytes:
-    """What a .npy file of so many vectors begins with."""
+    """The header of a .npy file with this many vectors."""
     import io
 
     import numpy as np
@@ -170,7 +170,7 @@ def _npy_head(rows: int, columns: int) -> bytes:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """Cosines beside the numbers of a table, or how near each text's own counterpart is among all."""
+    """Correlation of cosines with the scores of a table, or retrieval: how well each text's counterpart is found."""
     from heed.cli.common import open_product
     from heed.cli.scores import show_scores
     from heed.cli.seen import show_seen_texts
@@ -187,7 +187,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.tsv:
         one, other, expected = _scored(args)
         found, measure = [model.similarity(one, other, too_long="cut") for model in models], number_scores
-        what = f"{len(one):,} pairs; cosines beside the numbers of {args.tsv}"
+        what = f"{len(one):,} pairs; cosine similarity against the scores in {args.tsv}"
     else:
         one, other, found = _counterparts(args, models)
         expected, measure = found[0] * 0 + 1, rank_scores
@@ -209,7 +209,7 @@ def _scored(args: argparse.Namespace):
 
 
 def _counterparts(args: argparse.Namespace, models: list):
-    """Texts, their counterparts, and of each model the rank of each counterpart."""
+    """Texts, their counterparts and, for each model, the rank of each counterpart."""
     from heed.cli.common import read_lines
     from heed.evaluation.retrieval import ranks
 

@@ -57,7 +57,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_table(parser, "for a classifier: texts and labels")
     add_conll(parser, "for a tagger: words and labels, in a CoNLL file")
     option("--squad", metavar="FILE", help="for question answering: a SQuAD JSON file")
-    option("--images", nargs="+", metavar="PATH", help="for an image classifier: a folder of folders, CSV, IDX, sheets")
+    option(
+        "--images", nargs="+", metavar="PATH", help="for an image classifier: class folders, CSV, IDX or CIFAR sheets"
+    )
     option(
         "--pictures",
         type=Path,
@@ -73,7 +75,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option(
         "--phonemes",
         action="store_true",
-        help="also the phoneme error rate and word accuracy, of the nearest reference",
+        help="also compute the phoneme error rate and word accuracy against the nearest reference",
     )
     option("--lowercase", action="store_true", help="lowercase before scoring")
     option(
@@ -163,7 +165,7 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
 
 
 def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):
-    """The lines of a file, or what a model translates now and the model itself."""
+    """The lines of a file, or the translations of a model and the model itself."""
     from heed.cli.common import check_product, open_product, read_lines, split_names
     from heed.cli.labelled import has_verb
 

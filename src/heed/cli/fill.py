@@ -1,4 +1,4 @@
-"""heed fill, and heed evaluate with a model that fills masks"""
+"""heed fill, and heed evaluate with a masked language model"""
 
 import argparse
 import json
@@ -51,14 +51,14 @@ def _lines(one, as_json: bool) -> list[str]:
 
 
 def fills(name: str) -> bool:
-    """Whether a folder fills masks."""
+    """Whether a folder holds a masked language model."""
     from heed.loading import product_of
 
     return Path(name).is_dir() and "fill" in product_of(name).verbs
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """The scores of masked words of one model or two."""
+    """The masked-word scores of one or two models."""
     from rich.console import Console
 
     from heed.cli.common import open_product, read_lines

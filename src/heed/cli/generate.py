@@ -65,7 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     drawing = parser.add_argument_group("images, for an image generator: --out samples.png --count 16")
     option = drawing.add_argument
     option("--complete", metavar="IMAGE", help="keep the upper part of an image and generate the rest")
-    option("--keep", type=float, default=0.5, metavar="SHARE", help="the share that is kept (default: 0.5)")
+    option("--keep", type=float, default=0.5, metavar="SHARE", help="share of the image to keep (default: 0.5)")
     option("--enlarge", metavar="IMAGE", help="a small image, for a super-resolution model (task.enlarge)")
     option(
         "--class",
@@ -144,7 +144,7 @@ def _options(args: argparse.Namespace) -> dict:
 
 
 def _say(generator, prompts: list[str], args: argparse.Namespace) -> None:
-    """What the user should know of the prompts, on standard error."""
+    """Print warnings about the prompts to standard error."""
     from heed.cli.common import errors
 
     notes = []
@@ -157,7 +157,7 @@ def _say(generator, prompts: list[str], args: argparse.Namespace) -> None:
 
 
 def _texts(generator, prompts: list[str], args: argparse.Namespace, options: dict):
-    """Each text with its prompt, followed by an empty line where it may have several lines itself."""
+    """Each text with its prompt, followed by an empty line if it may span several lines."""
     found = generator.generate_many(prompts, count=args.count, batch_tokens=args.batch_tokens, **options)
     for prompt, continuations in zip(prompts, found, strict=True):
         for continuation in continuations:
@@ -168,7 +168,7 @@ def _texts(generator, prompts: list[str], args: argparse.Namespace, options: dic
 
 
 def _stream(generator, prompt: str, options: dict) -> int:
-    """Print each part of the text as soon as it is known."""
+    """Print each part of the text as soon as it is generated."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     sys.stdout.write(prompt)

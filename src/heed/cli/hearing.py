@@ -1,4 +1,4 @@
-"""What heed evaluate does for speech recognizers: word and character error rates."""
+"""heed evaluate for speech recognizers: word and character error rates."""
 
 import argparse
 import time
@@ -84,7 +84,7 @@ def _show(console: Any, scores: Any) -> None:
 
 
 def _write_sentences(path: Path, utterances: list[Any], texts: list[str]) -> None:
-    """A table of recordings, the worst first, with the errors marked: [expected→found]."""
+    """A table of recordings, worst first, with the errors marked: [expected→found]."""
     from heed.evaluation.speech import align
     from heed.files import write_text
 

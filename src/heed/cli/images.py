@@ -1,4 +1,4 @@
-"""What heed classify, heed embed and heed evaluate do with models of images."""
+"""heed classify, heed embed and heed evaluate for image models."""
 
 import argparse
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ def reads_images(folder: str, verb: str | None = None) -> bool:
 
 
 def found_files(names: Sequence[str]) -> list[Path]:
-    """Image files, and those in folders, in the order in which they are named."""
+    """Image files, and those in folders, in the order given."""
     from heed.data.images.sources import image_files
 
     found: list[Path] = []
@@ -32,7 +32,7 @@ def found_files(names: Sequence[str]) -> list[Path]:
 
 
 def readable(product: Any, paths: Sequence[Path]) -> tuple[list[Path], list[Any], int]:
-    """The images that can be read with their pixels; the others are named on standard error, and counted."""
+    """The readable images with their pixels; the others are counted and listed on standard error."""
     from heed.cli.common import errors
     from heed.vocabularies.images import UnreadableImage
 
@@ -47,7 +47,7 @@ def readable(product: Any, paths: Sequence[Path]) -> tuple[list[Path], list[Any]
 
 
 def classify(args: argparse.Namespace) -> int:
-    """A line for each image: its path, and the likeliest classes, each with its probability."""
+    """One line per image: its path and its most likely classes with their probabilities."""
     import numpy as np
 
     from heed.cli.common import open_product, write_chunks
@@ -87,7 +87,7 @@ def _told(unread: int, total: int) -> int:
 
 
 def embed(args: argparse.Namespace) -> int:
-    """Vectors of images in a .npy file, or the images of a folder that are most similar to each."""
+    """Write the vectors of images to a .npy file, or find the images of a folder most similar to each."""
     import numpy as np
 
     from heed.cli.common import errors, open_product, write_lines
@@ -134,7 +134,7 @@ def _vectors(embedder: Any, paths: Sequence[Path]) -> tuple[list[Path], Any, int
 
 
 def generate(args: argparse.Namespace) -> int:
-    """A sheet of images, drawn by a model."""
+    """Write a grid of generated images."""
     from heed.cli.common import errors, open_product
     from heed.files import atomic_file
     from heed.products.image_generator import sheet
@@ -155,7 +155,7 @@ def generate(args: argparse.Namespace) -> int:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """Of a classifier accuracy and calibration; of a model that draws, bits per dimension."""
+    """Accuracy and calibration of a classifier, or bits per dimension of a generator."""
     from heed.loading import product_of
 
     if not args.images:
@@ -178,7 +178,9 @@ def _evaluate_drawing(args: argparse.Namespace) -> int:
 
 
 def _evaluate_classes(args: argparse.Namespace) -> int:
-    """Accuracy with its interval and calibration; with --pictures, also figures of what is confused and of the worst mistakes."""
+    """Accuracy with its interval, and calibration; with --pictures, also plots of the confusion matrix and the worst
+    mistakes.
+    """
     import numpy as np
     from rich.console import Console
 
@@ -228,7 +230,7 @@ def _figures(folder: Path, probabilities: Any, own: Any, names: Sequence[str]) -
 
 
 def _labelled(args: argparse.Namespace, model: Any) -> Any:
-    """The images of --images, in the size of a model, with labels among its classes."""
+    """The images of --images at the model's size, with labels among its classes."""
     from heed.data.images.config import ImagesConfig
     from heed.data.images.prepare import Form, prepare
 

@@ -48,7 +48,7 @@ def _open(name: str):
 
 
 def _brief(name: str, package) -> dict[str, str]:
-    """What most people want to know, a line each."""
+    """The short description: one line per fact."""
     folder, rows = Path(name), {"model": "none yet: a run writes it at its first validation"}
     if package is not None:
         rows = _brief_model(name, package)
@@ -129,7 +129,7 @@ def _facts(name: str, package) -> dict[str, dict]:
 
 
 def _package(name: str, package) -> dict[str, dict]:
-    """What is known about a model, of heed or from elsewhere."""
+    """What is known about a model, Heed's or another."""
     from heed.loading import find_model
     from heed.models import name_of
     from heed.models.folder import read_config
@@ -173,7 +173,7 @@ def _package(name: str, package) -> dict[str, dict]:
 
 
 def _sound(package) -> dict:
-    """What a model of sounds reads and writes."""
+    """The audio input and output of a model."""
     from heed.vocabularies.folder import kind_of
 
     own, config = package.processors, package.facts
@@ -187,7 +187,7 @@ def _sound(package) -> dict:
 
 
 def _languages(package) -> dict:
-    """The directions of a model; of a multilingual one its languages, and the direction that its folder names."""
+    """The directions of a model; for a multilingual one its languages and the direction stated in its folder."""
     from heed.text.language_codes import public_codes
     from heed.vocabularies.multilingual import languages_of
 

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def command(name: str, args: argparse.Namespace) -> str:
-    """The command line that makes this result again, with the settings that are not the usual ones."""
+    """The command line that reproduces this result, with non-default settings."""
     words, options = ["heed", "lab", name], {**SETTINGS[name], **COMMON}
     for option, settings in options.items():
         value = getattr(args, option.removeprefix("--"), None)
@@ -70,7 +70,7 @@ def command(name: str, args: argparse.Namespace) -> str:
 
 
 def _show(name: str, result: Any, out: Path, made_by: str) -> "Shown":
-    """Print tables and a sentence; write a picture, the numbers and a page into the folder."""
+    """Print tables and a sentence; write a plot, the numbers and a page to the folder."""
     from rich.console import Console
 
     from heed.cli.common import errors
@@ -88,7 +88,7 @@ def _show(name: str, result: Any, out: Path, made_by: str) -> "Shown":
 
 
 def save(name: str, result: Any, out: Path, made_by: str) -> "Shown":
-    """Write the picture, the numbers and the page of a result, each atomically."""
+    """Write the plot, the numbers and the page of a result, each atomically."""
     import json
 
     from heed.files import atomic_file, write_text
@@ -128,7 +128,7 @@ def _measure(name: str, args: argparse.Namespace):
 
 
 def _settings(name: str, args: argparse.Namespace) -> dict[str, Any]:
-    """The settings of a lab that this command line has; `all` leaves most to the labs."""
+    """The settings of an experiment given on this command line; `all` leaves most at their defaults."""
     names = [option.removeprefix("--") for option in SETTINGS[name]]
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
@@ -141,7 +141,7 @@ def _positions(args: argparse.Namespace):
 
 
 def _learned_positions(folder: str):
-    """The learned positions of a model; where each side has its own, the first that the model lists."""
+    """The learned positions of a model; if each side has its own, the first that the model lists."""
     from heed.loading import open_package
     from heed.nn.positions import Learned
 

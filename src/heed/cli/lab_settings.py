@@ -1,4 +1,4 @@
-"""The measurements of heed lab: what each shows, and its settings."""
+"""The experiments of heed lab: what each shows, and its settings."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What heed classify and heed evaluate share for classifiers: texts from lines and tables, and their scores."""
+"""Shared by heed classify and heed evaluate for classifiers: texts from lines and tables, and their scores."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ def add_table(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def columns(args: argparse.Namespace, product: Any, labelled: bool) -> list[int | str]:
-    """The columns that are asked for, else those of training; without the label if it is not needed."""
+    """The columns given, else those used in training; without the label if it is not needed."""
     if args.columns:
         return [int(name) if name.isdecimal() else name for name in args.columns]
     known = product.facts.get("columns")
@@ -35,7 +35,7 @@ def table_texts(args: argparse.Namespace, product: Any) -> list[list[str]]:
 
 
 def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[str]]:
-    """Texts, and what is right for each."""
+    """Texts and their reference labels."""
     from heed.cli.common import read_lines
     from heed.vocabularies.labels import Labels
 
@@ -81,12 +81,12 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def is_classifier(name: str) -> bool:
-    """Whether a folder classifies."""
+    """Whether a folder holds a classifier."""
     return has_verb(name, "classify")
 
 
 def has_verb(name: str, verb: str) -> bool:
-    """Whether a folder answers to a verb."""
+    """Whether a folder supports a verb."""
     from heed.loading import product_of
 
     return Path(name).is_dir() and verb in product_of(name).verbs

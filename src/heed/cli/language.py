@@ -1,4 +1,4 @@
-"""heed evaluate, score and look with a language model, which has a text and no source."""
+"""heed evaluate, score and look for language models, which have a text but no source."""
 
 import argparse
 from dataclasses import asdict
@@ -9,7 +9,7 @@ CONTEXT = ("window", "stride", "memory", "code", "document")
 
 
 def add_context(parser: argparse.ArgumentParser) -> None:
-    """The options of heed evaluate --text: what each token is predicted from."""
+    """The options of heed evaluate --text: the context of each token."""
     group = parser.add_argument_group("the context of each token of --text")
     option = group.add_argument
     option("--rows", type=int, default=1, help="number of parts read in parallel with carried state; 1 is exact")
@@ -26,14 +26,14 @@ def add_context(parser: argparse.ArgumentParser) -> None:
 
 
 def check_context(args: argparse.Namespace) -> None:
-    """Refuse options that are for --text where there is none."""
+    """Refuse options for --text without --text."""
     given = [name for name in CONTEXT if getattr(args, name) is not None] + ["rows"] * (args.rows != 1)
     if given:
         raise ValueError(f"--{given[0]} is for language models: use it with --text")
 
 
 def refuse_for_text(args: argparse.Namespace, context: bool = False) -> None:
-    """Refuse options that do not go with --text; with `context` also those that are for models which continue a text."""
+    """Refuse options that cannot be combined with --text; with `context` also those for causal language models."""
     from heed.cli.common import RERANKING
 
     given = [name for name in RERANKING if getattr(args, name) is not None]
@@ -49,7 +49,7 @@ def refuse_for_text(args: argparse.Namespace, context: bool = False) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """The perplexity of one model or two, and how it was computed."""
+    """The perplexity of one or two models, and how it was computed."""
     from rich.console import Console
 
     from heed.cli.common import check_product, open_product, read_lines
@@ -94,7 +94,7 @@ def score(args: argparse.Namespace) -> int:
 
 
 def _attribute(args: argparse.Namespace, generator, lines: list[str]) -> int:
-    """Each line or paragraph with the control code that it is likeliest under, and its log probability under each."""
+    """Each line or paragraph with its most likely control code, and its log probability under each code."""
     from collections import Counter
     from itertools import groupby
 
@@ -117,7 +117,7 @@ def _attribute(args: argparse.Namespace, generator, lines: list[str]) -> int:
 
 
 def look(args: argparse.Namespace, generator) -> int:
-    """The surprisal of each token, as a page, a picture or data."""
+    """The surprisal of each token, as a page, an image or data."""
     from heed.cli.common import errors, model_shape
     from heed.lab.fonts import describe_missing
     from heed.lab.surprisal import draw

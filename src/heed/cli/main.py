@@ -1,4 +1,4 @@
-"""The command `heed`: a verb, and what the verb needs. Heavy imports wait until the verb runs."""
+"""The command `heed`: a verb and its arguments. Heavy imports wait until the verb runs."""
 
 import argparse
 import importlib
@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def command_parser(verb: str, second: str | None = None) -> argparse.ArgumentParser:
-    """The parser of a verb, or of one of its second words, which have options of their own."""
+    """The parser of a verb or of one of its subcommands, which have their own options."""
     module, line, name = importlib.import_module(f"heed.cli.{verb.replace('-', '_')}"), VERBS[verb], f"heed {verb}"
     if second is not None:
         (verb, line), name = module.COMMANDS[second], f"{name} {second}"
@@ -81,7 +81,7 @@ def command_parser(verb: str, second: str | None = None) -> argparse.ArgumentPar
 
 
 def parse(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
-    """What the verb is asked for. Texts and files may stand before, after and between options."""
+    """Parse the arguments. Texts and files may come before, after and between options."""
     commands = getattr(importlib.import_module(f"heed.cli.{verb.replace('-', '_')}"), "COMMANDS", {})
     second = arguments[0] if arguments and arguments[0] in commands else None
     own = command_parser(verb, second)
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def one_line(text: str) -> str:
-    """An error as a terminal can show it: what a damaged file put into it cannot fill the screen, or control it."""
+    """An error that is safe for a terminal: content of a damaged file cannot fill the screen or send control codes."""
     if len(text) > MOST:
         text = f"{text[: MOST // 2]} … {text[-MOST // 2 :]}"
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -96,7 +96,7 @@ def _facts(kind: str, changes, args: argparse.Namespace, text) -> dict:
 
 
 def _show(found, text) -> None:
-    """Print what a model is given of each corruption, and the same with its changes marked."""
+    """Print the corrupted text, and the same with the changes marked."""
     from rich.console import Console
     from rich.text import Text as Line
 
@@ -128,7 +128,7 @@ def _show(found, text) -> None:
 
 
 def _joined(changes):
-    """Neighbours that are moved, or deleted, as one change: easier to read."""
+    """Adjacent moved or deleted tokens as one change, which is easier to read."""
     from heed.data.corruption import Change
 
     found = []

@@ -6,15 +6,15 @@ from pathlib import Path
 EXAMPLES = """\
 examples:
   heed phonemes cmudict.dict "Hello, world."                     # the phonemes of a text
-  heed phonemes cmudict.dict "A blorf." --g2p runs/g2p           # words that the dictionary lacks, by a trained model
+  heed phonemes cmudict.dict "A blorf." --g2p runs/g2p           # words missing from the dictionary, by a trained model
   heed phonemes cmudict.dict --out g2p                           # files to train such a model
   heed train recipes/g2p.toml --out runs/g2p
   heed evaluate runs/g2p --source g2p/test.letters --reference g2p/test*.phonemes --phonemes
   heed train recipes/voice.toml --set data.phonemes=cmudict.dict --set data.g2p=runs/g2p --out runs/voice
 
-The dictionary has the format of CMUdict, a word and its phonemes on each line, plain or as .gz or .xz; Heed has none of its
-own. --out writes train, valid and test (.letters, .phonemes); no word is in two of them. test.2.phonemes, test.3.phonemes, ...
-have other pronunciations of the words of the test, which are right too.
+The dictionary has the format of CMUdict, a word and its phonemes on each line, plain or as .gz or .xz; Heed does not
+include one. --out writes train, valid and test (.letters, .phonemes); no word is in two of them. test.2.phonemes,
+test.3.phonemes, ... have alternative pronunciations of the test words, which count as correct too.
 """
 
 
@@ -26,10 +26,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("dictionary", type=Path, metavar="FILE", help="a pronouncing dictionary in the format of CMUdict")
     option("text", nargs="?", help="show the phonemes of this text")
     option("--out", type=Path, metavar="FOLDER", help="write parallel files of letters and phonemes")
-    option("--valid", type=int, help="words to validate on (default: one in 50, at most 1,000)")
-    option("--test", type=int, help="words to test on (default: one in 10, at most 5,000)")
-    option("--no-stress", action="store_true", help="leave the stress of vowels out: AH instead of AH0")
-    option("--seed", type=int, default=0, help="the same seed gives the same parts")
+    option("--valid", type=int, help="number of validation words (default: one in 50, at most 1,000)")
+    option("--test", type=int, help="number of test words (default: one in 10, at most 5,000)")
+    option("--no-stress", action="store_true", help="omit vowel stress: AH instead of AH0")
+    option("--seed", type=int, default=0, help="random seed; the same seed gives the same split")
     add_g2p(parser)
     add_device(parser)
 

@@ -1,4 +1,4 @@
-"""How far a long translation is."""
+"""Progress of a long translation."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress(console, unit: str = "sentences") -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on a terminal, elsewhere a line every ten seconds; with the rate and the time left."""
+    """A bar on a terminal, otherwise a line every ten seconds; with the rate and the time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TimeRemainingColumn(compact=True))

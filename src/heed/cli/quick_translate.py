@@ -1,4 +1,4 @@
-"""heed translate of a few sentences on the CPU, without importing torch (`heed.products.translator.quick`)."""
+"""heed translate for a few sentences on the CPU, without importing torch (`heed.products.translator.quick`)."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ OTHER += ("token_scores", "from_language", "to_language")
 
 
 def folder(args: argparse.Namespace) -> Path | None:
-    """The model folder of a plain request for sentences of the command line, on the CPU; None for any other."""
+    """The model folder of a plain request for sentences on the command line, on the CPU; None for any other."""
     from heed.products.translator.quick import model_folder
 
     plain = len(args.folder) == 1 and args.text and not any(getattr(args, name) for name in OTHER)
@@ -22,13 +22,13 @@ def folder(args: argparse.Namespace) -> Path | None:
 
 
 def _on_cpu(device: str) -> bool:
-    """Whether the model would run on the CPU, as far as that is known without torch."""
+    """Whether the model would run on the CPU, as far as can be known without torch."""
     known = sys.platform == "darwin" or (sys.platform == "linux" and not any(map(os.path.exists, GPUS)))
     return device == "cpu" or (device == "auto" and known)
 
 
 def translate(model: Path, args: argparse.Namespace, chosen: dict) -> list | None:
-    """The translations of the sentences; None where torch is needed."""
+    """The translations of the sentences; None if torch is needed."""
     from heed.products.translator import quick
 
     found = quick.find(model, args.threads or _threads())
@@ -41,7 +41,7 @@ def translate(model: Path, args: argparse.Namespace, chosen: dict) -> list | Non
 
 
 def _threads() -> int:
-    """As many as torch would take."""
+    """The number of threads torch would use."""
     stated = os.environ.get("OMP_NUM_THREADS", "")
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(stated) if stated.isdecimal() and int(stated) else usable
@@ -49,7 +49,7 @@ def _threads() -> int:
 
 @contextmanager
 def remembered(model: Path | None) -> Iterator[Callable]:
-    """Something to call with the translator of a folder once it has translated, so that the next time needs no torch."""
+    """A callback for the translator of a folder after its first translation, so that the next one needs no torch."""
     from heed.products.translator import quick
 
     before = quick.stamp(model) if model else None

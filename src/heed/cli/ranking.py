@@ -1,4 +1,4 @@
-"""What heed evaluate does for recommenders: ranks of the items that came next, beside baselines that only count."""
+"""heed evaluate for recommenders: ranks of the held-out items, compared with count-based baselines."""
 
 import argparse
 from pathlib import Path
@@ -74,7 +74,7 @@ def _held(args: argparse.Namespace, model: Any, name: str) -> Any:
 
 
 def _check_same(models: list, helds: list, names: list[str]) -> None:
-    """Two systems are compared on the same users and items; an item that one of them does not know may be any."""
+    """Two systems are compared on the same users and items, even if one does not know all of the items."""
     if len(models) < 2:
         return
     one, other = (

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sides(args: argparse.Namespace) -> list[Callable[[], Iterator[str]]]:
-    """What reads the texts, and their translations; there must be as many."""
+    """Readers for the texts and their translations; their numbers must match."""
     from heed.cli.common import read_lines, stream_lines
 
     names = (args.source, args.target)
@@ -91,7 +91,7 @@ def _sides(args: argparse.Namespace) -> list[Callable[[], Iterator[str]]]:
 
 
 def _score_files(translator, sides: list, args: argparse.Namespace) -> tuple[float, int, int]:
-    """A line for each pair; the log probability of all, and the numbers of tokens and of pairs."""
+    """One line per pair; the total log probability, and the numbers of tokens and pairs."""
     from heed.bulk import command
     from heed.bulk.staged import Stages, chunks, placed
     from heed.cli.common import score_line

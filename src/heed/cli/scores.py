@@ -1,4 +1,4 @@
-"""Scores with their intervals, and of two systems with their differences, on the screen and as JSON."""
+"""Scores with intervals, and differences between two systems, on the screen and as JSON."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ def show_scores(
     what: str,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the scores of what was `found` by one system, or by two (`--against`); `more` goes into --json. `what` was scored."""
+    """Print the scores of one system, or of two (`--against`); `more` is added to --json. `what` was scored."""
     from rich.console import Console
 
     from heed.evaluation.classification import differences, intervals

@@ -1,13 +1,12 @@
-"""heed evaluate: whether the test texts were trained on."""
+"""heed evaluate: whether the test texts were in the training data."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
 def show_seen(systems: Iterable[str], sources: list[str] | None, references: list[list[str]]) -> dict[str, dict | None]:
-    """Say on standard error which models were trained on the test texts; the same by the names of the models, as facts.
-
-    Of a file of translations, nothing is said.
+    """Warn on standard error about models that were trained on the test texts; returns the same by model name. Files
+    of translations are not checked.
     """
     from heed.cli.common import split_names
     from heed.data import contamination
@@ -18,21 +17,21 @@ def show_seen(systems: Iterable[str], sources: list[str] | None, references: lis
 
 
 def show_seen_lines(systems: Iterable[str], lines: list[str]) -> dict[str, dict | None]:
-    """The same of language models and the lines of a text."""
+    """The same for language models and the lines of a text."""
     from heed.data import contamination
 
     return _show(systems, "text", lambda trained: contamination.count_seen_lines(trained, lines))
 
 
 def show_seen_texts(systems: Iterable[str], texts: list[str]) -> dict[str, dict | None]:
-    """The same of classifiers, taggers and answerers, and the texts that something is told of."""
+    """The same for classifiers, taggers and question answering, and their input texts."""
     from heed.data import contamination
 
     return _show(systems, "source", lambda trained: contamination.count_seen_texts(trained, texts))
 
 
 def _is_own(path: Path, folder: Path) -> bool:
-    """Whether the hashes of training texts are those of a model; damaged ones are refused."""
+    """Load the hashes of a model's training texts; damaged files are refused."""
     from heed.loading import find_model
     from heed.models.folder import read_config
     from heed.models.signature import check_beside
@@ -41,7 +40,7 @@ def _is_own(path: Path, folder: Path) -> bool:
 
 
 def _show(names: Iterable[str], side: str, count: Callable) -> dict[str, dict | None]:
-    """Count by the hashes of each model's run. Where these are of another task, they say nothing."""
+    """Count overlaps using the hashes of each model's run; hashes of another task are ignored."""
     from heed.cli.common import errors
     from heed.data import contamination
 

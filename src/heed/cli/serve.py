@@ -150,7 +150,7 @@ def _equip(args: argparse.Namespace, voices: list) -> None:
 
 
 def _allow_open_files(requests: int) -> None:
-    """Raise the limit of open files to what the service needs; where that is not allowed, say so: the event loop would abort."""
+    """Raise the open-file limit to what the service needs, or raise an error: the event loop would abort."""
     try:
         import resource
     except ImportError:  # Windows

@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def add_g2p(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--g2p", metavar="FOLDER", help="a model that pronounces words that the dictionary lacks (recipes/g2p.toml)"
+        "--g2p", metavar="FOLDER", help="a model that pronounces words missing from the dictionary (recipes/g2p.toml)"
     )
 
 
@@ -39,12 +39,12 @@ def add_vocoder(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--vocoder",
         metavar="PATH",
-        help="a HiFi-GAN to make the sound: a folder, or a .safetensors file beside its config.json",
+        help="a HiFi-GAN vocoder: a folder, or a .safetensors file next to its config.json",
     )
 
 
 def equip(voice: Any, args: argparse.Namespace) -> None:
-    """Give a voice the vocoder and the pronunciation model that are asked for."""
+    """Give a voice the requested vocoder and pronunciation model."""
     if args.g2p:
         from heed.products.pronunciation import open_model
 
@@ -117,7 +117,7 @@ def _draw(args: argparse.Namespace, voice: Any, found: Any) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """What heed evaluate does for voices: texts are spoken and compared with their recordings."""
+    """`heed evaluate` for voices: synthesize texts and compare them with their recordings."""
     import numpy as np
     from rich.console import Console
 
@@ -144,7 +144,7 @@ def evaluate(args: argparse.Namespace) -> int:
     console = Console()
     console.print(f"MCD  [bold]{np.mean(distances):.2f}[/] dB  ({low:.2f} to {high:.2f})", highlight=False)
     console.print(
-        f"[dim]{len(made):,} texts, {100 * np.mean(ended):.1f} % of which ended by themselves; {length:.3f} times the "
+        f"[dim]{len(made):,} texts; the model predicted the end of {100 * np.mean(ended):.1f} % of them; {length:.3f} times the "
         "recorded duration; 95 % interval, bootstrapped over texts[/]",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _articles(args: argparse.Namespace) -> list[str]:
-    """The articles, each in one line."""
+    """The articles, each on one line."""
     from heed.cli.common import read_lines
 
     files = [read_lines(path) for path in args.files or [None]]

@@ -43,7 +43,7 @@ def add_conll(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def column(args: argparse.Namespace, product: Any, name: str) -> int:
-    """The column that is asked for, else that of training, else the first or the last."""
+    """The column given, else the one used in training, else the first or the last."""
     given = getattr(args, f"{name}_column")
     if given == 0:
         raise ValueError(f"--{name}-column is 0; columns are counted from 1, or from -1 at the end")
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def remarks(tagged: list, documents: int) -> list[str]:
-    """What the user should know of how texts were read."""
+    """Print warnings about how texts were read."""
     split, unread = sum(one.windows > 1 for one in tagged), sum(one.unread for one in tagged)
     found = (
         [f"{split:,} of {len(tagged):,} texts are too long for the model and were read in windows."] if split else []

@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
             console.print(sentence, highlight=False, soft_wrap=True)
 
     def warn(sentence: str) -> None:
-        """Of damage: it is said also where nothing else is."""
+        """Warnings about damage are printed even with --quiet."""
         console.print(sentence, highlight=False, markup=False, soft_wrap=True)
 
     with console.status("reading") as status:
@@ -115,7 +115,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(folder: Path, device: str, console, say) -> None:
-    """Write the report of a run that translates. The model is there by now: without a report, the run is still done."""
+    """Write the report of a translation run. The model is already saved: if the report fails, the run is still
+    complete.
+    """
     from heed.runs import final_validation
     from heed.runs.report.collect import Options
     from heed.runs.report.write import write_report
@@ -132,7 +134,7 @@ def _report(folder: Path, device: str, console, say) -> None:
 
 
 def settings(args: argparse.Namespace) -> list[tuple[str, object]]:
-    """What the options of `add_run_options` set. Paths are absolute: a run may be resumed from another folder."""
+    """The settings given by `add_run_options`. Paths are absolute, since a run may be resumed from another folder."""
     from heed.config import assignment
 
     files = ((name, getattr(args, name)) for name in FILES)
@@ -143,7 +145,7 @@ def settings(args: argparse.Namespace) -> list[tuple[str, object]]:
 
 
 def resumes_alone(args: argparse.Namespace) -> bool:
-    """Whether a run is resumed with the recipe in its folder: the command line names no other, and no files."""
+    """Whether a run is resumed with the recipe in its folder: the command line gives no recipe and no files."""
     return args.resume and args.recipe is None and not any(getattr(args, name) for name in FILES)
 
 

@@ -37,7 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    """Options of the search for what was said."""
+    """Options of speech decoding."""
     option = parser.add_argument_group("speech").add_argument
     option("--ctc-weight", type=float, help="weight of CTC in the score: 0 is attention only, 1 is CTC only")
     option("--lm", metavar="FOLDER", help="a language model for shallow fusion")
@@ -58,7 +58,7 @@ def search_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def open_language(args: argparse.Namespace, recognizer: Any) -> Any:
-    """The language model that --lm names, for this recognizer; None without one."""
+    """The language model given by --lm for this recognizer; None without one."""
     from heed.loading import load
     from heed.products.speech_language import language_scores
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def translate(args: argparse.Namespace) -> int:
-    """What heed translate does with a model of speech: the texts that it is given are files."""
+    """`heed translate` for speech models: its arguments are audio files."""
     from heed.cli.common import open_product
 
     recognizer = open_product(args, "transcribe")
@@ -110,7 +110,7 @@ def _write(args: argparse.Namespace, recognizer: Any, names: list[str], language
 def _transcribed(
     args: argparse.Namespace, recognizer: Any, language: Any, names: list[str], refused: list[str]
 ) -> tuple[list[str], list[Any]]:
-    """The recordings that can be read, and what is said in them; the others are left out."""
+    """The readable recordings and their transcripts; the others are skipped."""
     from heed.audio import files
 
     sounds, kept = [], []

@@ -167,7 +167,7 @@ def _translate(translator, chosen: dict, args: argparse.Namespace, glossary) -> 
 
 
 def _stages(translator, chosen: dict, args: argparse.Namespace, glossary):
-    """Subwords, the search, and lines. What looks into the model, or asks it again, is done with the search."""
+    """Tokenization, search and output lines. Anything that needs the model again runs with the search."""
     from heed.bulk.command import as_bytes
     from heed.bulk.staged import Stages, placed
     from heed.products.product import as_texts
@@ -207,7 +207,7 @@ def _glossary(args: argparse.Namespace):
 
 
 def _translated(translator, texts: list[str], chosen: dict, args: argparse.Namespace, glossary) -> Iterator[str]:
-    """The lines to write, one for each hypothesis."""
+    """The output lines, one per hypothesis."""
     translations = translator.translate(
         texts, prefix=args.prefix, too_long=args.too_long, batch_tokens=args.batch_tokens, glossary=glossary,
         sentences=args.sentences, **chosen,
@@ -234,13 +234,17 @@ def _lines(translations: list, links: list, args: argparse.Namespace) -> Iterato
 
 
 def _with_best(translation, k: int):
-    """A translation as if its k-th best were the best, part by part: the parts of a long text are aligned one by one."""
+    """A translation as if its k-th best were the best, part by part: the parts of a long text are aligned
+    separately.
+    """
     parts = [replace(part, text=part.nbest[min(k, len(part.nbest) - 1)].text) for part in translation.parts]
     return replace(translation, text=translation.nbest[k].text, parts=parts)
 
 
 def _alignments(translator, translations: list, batch_tokens: int) -> list:
-    """Word alignments. A translation that encoded again is too long for the model has none (a broken letter is three bytes)."""
+    """Word alignments; none if the re-encoded translation is too long for the model (a broken character becomes three
+    bytes).
+    """
     try:
         return translator.align(translations, batch_tokens)
     except ValueError:

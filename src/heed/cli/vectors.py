@@ -126,7 +126,7 @@ def _show(console, title: str, found) -> None:
 
 
 def _picture(args: argparse.Namespace, store, near, fourth) -> None:
-    """A map of the words named, or else of those asked for and found; arrows show analogies."""
+    """A plot of the given words, or of those found; arrows show analogies."""
     from heed.cli.common import errors
     from heed.data.vectors.store import look_up
     from heed.lab.fonts import describe_missing

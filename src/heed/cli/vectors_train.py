@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(args: argparse.Namespace):
-    """The words of all files; says what was read and what was dropped."""
+    """The words of all files; reports what was read and what was dropped."""
     from itertools import chain
 
     from heed.cli.common import errors, stream_lines

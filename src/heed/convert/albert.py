@@ -1,4 +1,4 @@
-"""The ALBERT of transformers with each of its heads. Layers that share their weights are one layer in both."""
+"""ALBERT of transformers with all its heads. Layers that share weights are one layer in both."""
 
 from heed.convert.encoders import ACTIVATIONS, POSITIONS, SHARED, SIZES, USUAL, Family, body, class_names, words
 from heed.models.albert import Albert, AlbertConfig

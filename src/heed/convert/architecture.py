@@ -1,4 +1,4 @@
-"""What heed knows of an architecture of transformers: data and a few functions, one object for each."""
+"""The mapping between an architecture of transformers and Heed: data and a few functions, one object each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ UNTRAINED = (
 
 
 def source_and_target(vocabularies: Pair, settings: Settings) -> dict[str, Any]:
-    """The processors of a model with an encoder and a decoder."""
+    """The processors of an encoder-decoder model."""
     return dict(zip(("source", "target"), vocabularies, strict=True))
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A class of transformers, the model of heed that computes the same, and the tables between the two."""
+    """A transformers class, the equivalent Heed model, and the mapping tables."""
 
     name: str  # of the class, as config.json has it
     model: type[nn.Module]
@@ -50,7 +50,7 @@ class Architecture:
     beside: Callable[[Package], dict[str, Package]] = lambda package: {}
 
     def to_theirs(self, model: nn.Module) -> tuple[Weights, dict[str, Any]]:
-        """The weights under their names, and what config.json says of the model itself."""
+        """The weights by name, and the model's own settings in config.json."""
         config, weights = self.rearrange(model.config, model.state_dict())
         settings = {"architectures": [self.name], **self.config_table.to_theirs(config)}
         return self.weight_table(config).to_theirs(weights), settings

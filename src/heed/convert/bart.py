@@ -1,6 +1,6 @@
 """BartForConditionalGeneration and BartForSequenceClassification of Hugging Face's transformers.
 
-Its Marian and Pegasus are copies of this code there, and share most of the names.
+Marian and Pegasus are copies of this code in transformers and share most names.
 """
 
 from typing import Any
@@ -54,7 +54,7 @@ HEAD_ROWS = (
 
 
 def legacy_settings(pre_norm: bool, embedding_norm: bool, sinusoids: bool) -> dict[str, bool]:
-    """How older config.json files tell several architectures of one class apart."""
+    """How older config.json files distinguish architectures that share a class."""
     norms = {"normalize_before": pre_norm, "normalize_embedding": embedding_norm, "add_final_layer_norm": pre_norm}
     return {**norms, "static_position_embeddings": sinusoids}
 
@@ -76,7 +76,7 @@ IGNORED = ("*encoder.version", "*decoder.version")
 
 
 def generation_weight_table(*rows: tuple, **options: Any) -> WeightTable:
-    """These rows, the layers, and the bias of the output, which is zero if it is absent."""
+    """These rows, the layers, and the output bias, which is zero if absent."""
     bias = ("bias", "final_logits_bias", one_row)
     return WeightTable(*rows, *LAYERS, bias, prefix="model.", absent={"bias": "tokens.weight"}, **options)
 

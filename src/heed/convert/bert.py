@@ -1,4 +1,4 @@
-"""The BERT of transformers with each of its heads."""
+"""BERT of transformers with all its heads."""
 
 from heed.convert.encoders import ACTIVATIONS, LAYER, POSITIONS, SHARED, SIZES, USUAL, Family, body, class_names, words
 from heed.models.bert import Bert, BertConfig

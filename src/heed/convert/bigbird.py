@@ -1,4 +1,4 @@
-"""The BigBird of transformers with each of its heads."""
+"""BigBird of transformers with all its heads."""
 
 from typing import Any
 

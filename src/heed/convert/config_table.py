@@ -1,8 +1,8 @@
-"""Tables of settings between our config dataclasses and their config.json, used in both directions.
+"""Mapping tables between Heed's config dataclasses and config.json of transformers, used in both directions.
 
-A row is (our setting, their setting, their default if config.json does not name it). If theirs has several names it is a
-tuple: all that are present must agree, and the first is written. Two rows for one setting of ours must agree too, and both
-are written. A fourth item maps their words to ours.
+A row is (Heed's name, their name, their default if config.json lacks it). If theirs has several names it is a tuple:
+all that are present must agree, and the first is written. Two rows for the same Heed setting must agree too, and both
+are written. A fourth item maps their values to Heed's.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,17 +13,15 @@ WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "text
 
 
 class Rule(NamedTuple):
-    """What no row can express: settings of ours computed from theirs, and theirs from our config."""
+    """Conversions that no row can express: Heed's settings computed from theirs, and the reverse."""
 
     ours: Callable[[Settings], dict[str, Any]]
     theirs: Callable[[Any], dict[str, Any]]
 
 
 class ConfigTable:
-    """`constants` are settings that our model has only one value for: another one is refused, and they are written.
-
-    `legacy` is checked in the same way but not written: only older versions of their library have it. `name` is what
-    errors call our model.
+    """`constants` are settings with a single supported value: others are refused, and they are written. `legacy` is
+    checked in the same way but not written, since only older versions have it. `name` is the model's name in errors.
     """
 
     def __init__(
@@ -40,7 +38,7 @@ class ConfigTable:
         self.constants, self.required = dict(constants), {**constants, **(legacy or {})}
 
     def to_ours(self, settings: Settings) -> Any:
-        """Our config from their config.json. What our model cannot compute is refused by name."""
+        """Heed's config from config.json of transformers. Unsupported settings are refused by name."""
         for name, value in self.required.items():
             if settings.get(name, value) != value:
                 raise ValueError(f"{name} is {settings[name]!r}; heed's {self.name} supports only {value!r}")
@@ -58,7 +56,7 @@ class ConfigTable:
         return self.config(**values)
 
     def to_theirs(self, config: Any) -> dict[str, Any]:
-        """Their config.json from our config, without what the config does not know, such as token ids."""
+        """config.json of transformers from Heed's config, without what the config does not know, such as token ids."""
         settings = dict(self.constants)
         for ours, theirs, _, words in self.rows:
             value = getattr(config, ours)
@@ -69,7 +67,9 @@ class ConfigTable:
 
 
 def read_setting(settings: Settings, names: tuple[str, ...], default: Any) -> Any:
-    """The value under these names, which must agree and have the type of the default; without any, the default."""
+    """The value under these names, which must agree and have the type of the default; the default if none is
+    present.
+    """
     present = {name: settings[name] for name in names if name in settings}
     if not present:
         return default

@@ -1,4 +1,4 @@
-"""Models for CTranslate2, which translates, continues and encodes texts fast without torch. Written, never read."""
+"""Export to CTranslate2, which translates, generates and encodes fast without torch. Write-only."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ BANNED = -1e4  # the output bias of a token that must not be generated; float16 
 
 
 def write(package: Package, folder: Path, quantization: str | None = None) -> None:
-    """A folder that ctranslate2.Translator opens, or Generator, or Encoder, with tokenizer files and a README."""
+    """Write a folder for ctranslate2.Translator, Generator or Encoder, with tokenizer files and a README."""
     from heed.convert import ctranslate2_card, tokenizers
 
     if quantization not in (None, *QUANTIZATIONS):
@@ -50,7 +50,7 @@ def write(package: Package, folder: Path, quantization: str | None = None) -> No
 
 
 def write_model(package: Package, folder: Path, quantization: str | None = None) -> None:
-    """What ctranslate2 itself needs, into an existing folder: weights, settings, vocabularies."""
+    """Write what ctranslate2 itself needs into an existing folder: weights, settings, vocabularies."""
     kinds = {Decoder: _text_spec, Encoder: _encoder_spec}
     make = next((own for kind, own in kinds.items() if isinstance(package.model, kind)), _spec)
     spec = make(package, _specs())
@@ -62,12 +62,14 @@ def write_model(package: Package, folder: Path, quantization: str | None = None)
 
 
 def able(model: nn.Module) -> bool:
-    """Whether CTranslate2 can compute what a model does."""
+    """Whether CTranslate2 supports a model."""
     return _refusal(model) is None
 
 
 def _refusal(model: nn.Module) -> str | None:
-    """CTranslate2 computes Transformers whose encoders attend to the whole source, and that write text; and such encoders alone."""
+    """CTranslate2 supports Transformers that generate text, with full attention in the encoder, and such encoders
+    alone.
+    """
     encoder = getattr(model.config, "encoder", "attention")
     if not declares(model, "ctranslate2") or encoder != "attention":
         how = "" if encoder == "attention" else f" with encoder = {encoder!r}"
@@ -91,7 +93,7 @@ def _encoder_refusal(model: Encoder) -> str | None:
 
 
 def is_one(folder: Path) -> bool:
-    """Whether a folder is in the format of CTranslate2, which heed cannot read."""
+    """Whether a folder is in CTranslate2's format, which heed cannot read."""
     if not ((folder / "model.bin").is_file() and (folder / CONFIG).is_file()):
         return False
     try:
@@ -133,7 +135,7 @@ def _spec(package: Package, specs: Any) -> Any:
 
 
 def _text_spec(package: Package, specs: Any) -> Any:
-    """A decoder without an encoder: a language model."""
+    """A decoder-only language model."""
     model, vocabulary = package.model, package.processors["text"]
     layer = model.stack.layers[0]
     spec = specs.TransformerDecoderModelSpec.from_config(
@@ -158,7 +160,7 @@ def _text_spec(package: Package, specs: Any) -> Any:
 
 
 def _encoder_spec(package: Package, specs: Any) -> Any:
-    """An encoder without a decoder, up to the last state of each token, with the pooler where the model has one."""
+    """An encoder, up to the last state of each token, with the pooler if the model has one."""
     model, vocabulary = package.model, package.processors["text"]
     layer = model.stack.layers[0]
     encoder = specs.TransformerEncoderSpec(
@@ -226,7 +228,7 @@ def _fill_layer(spec: Any, layer: Layer) -> None:
 
 
 def _fill_linear(spec: Any, *parts: nn.Linear) -> None:
-    """Several layers as one: their outputs one after another."""
+    """Several linear layers as one, their outputs concatenated."""
     spec.weight = torch.cat([_plain(part.weight) for part in parts])
     spec.bias = torch.cat([_plain(part.bias) for part in parts])
 
@@ -236,7 +238,7 @@ def _fill_norm(spec: Any, norm: nn.LayerNorm) -> None:
 
 
 def _fill_config(config: Any, vocabulary: Vocabulary, eps: float) -> None:
-    """CTranslate2 itself puts the special tokens around a source, except those of a direction (`given_ids`)."""
+    """CTranslate2 adds the special tokens of a source itself, except those of the direction (`given_ids`)."""
     special, tokens = vocabulary.fixed_special(), names(vocabulary)
     if len(special.before) > 1:
         raise ValueError(f"a text begins with {len(special.before)} special tokens; CTranslate2 supports one")

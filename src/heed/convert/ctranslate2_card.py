@@ -1,4 +1,4 @@
-"""README.md of folders for CTranslate2: how to run them."""
+"""README.md for CTranslate2 folders: how to run them."""
 
 import torch
 
@@ -65,7 +65,7 @@ LOGITS = 'print(vector @ head["PART.out.weight"].T + head["PART.out.bias"])'
 
 
 def write(package: Package, quantization: str | None) -> str:
-    """How to run a folder of CTranslate2."""
+    """How to run a CTranslate2 folder."""
     if package.task == "language":
         return _text_generator(package, quantization)
     if isinstance(package.model, Encoder):
@@ -93,7 +93,7 @@ Written by heed, with weights in {quantization or "float32"}. `pip install ctran
 
 
 def _text_generator(package: Package, quantization: str | None) -> str:
-    """How to run a language model in a folder of CTranslate2."""
+    """How to run a language model in a CTranslate2 folder."""
     vocabulary = package.processors["text"]
     start = vocabulary.tokenizer.id_to_token(vocabulary.special.last)
     return f"""# {title(package)}, for CTranslate2
@@ -108,7 +108,7 @@ Every text follows `{start}`. Decoding is greedy and stops at that token; use `s
 
 
 def _encoder(package: Package, quantization: str | None) -> str:
-    """How to run an encoder in a folder of CTranslate2; its head is computed beside it."""
+    """How to run an encoder in a CTranslate2 folder; its head is computed separately."""
     model, last, more = package.model, STATES, ""
     part = next((name for name in ("text", "choice") if name in model.head), None)
     own = model.head[part] if part else None
@@ -132,13 +132,13 @@ Written by heed, with weights in {quantization or "float32"}. `pip install {pack
 
 
 def _around(source: Vocabulary) -> tuple[list[str], list[str]]:
-    """What stands before and after the pieces of a source that is given with its special tokens."""
+    """The tokens before and after the pieces of a source that is given with its special tokens."""
     [ids] = source.encode([""])
     return source.pieces(source.special.before), source.pieces([*ids, source.special.last])
 
 
 def _options(package: Package, pair: Pair) -> str:
-    """The search settings that CTranslate2 has too."""
+    """The search settings that CTranslate2 supports."""
     decoding, target = decoding_settings(package), pair[1]
     options = {"beam_size": decoding["beam"], "length_penalty": decoding["length_penalty"]}
     names = {

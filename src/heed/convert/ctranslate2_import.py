@@ -1,4 +1,4 @@
-"""Imports CTranslate2 so that its threads sleep while they wait for each other."""
+"""Import CTranslate2 so that its threads sleep while waiting for each other."""
 
 import importlib
 import os
@@ -10,8 +10,8 @@ POLICY = "OMP_WAIT_POLICY"
 
 
 def ctranslate2() -> ModuleType:
-    """The package. On ARM it computes with two thread pools (Ruy's and OpenMP's): threads that spin while they wait would take
-    the cores from those that work, and a sentence would take three times as long. OpenMP reads the policy when it is loaded.
+    """Import the package. On ARM it uses two thread pools (Ruy's and OpenMP's): spinning threads would take cores
+    from working ones, and a sentence would take three times as long. OpenMP reads the policy when it is loaded.
     """
     decided = POLICY in os.environ or "ctranslate2" in sys.modules
     if decided or platform.machine().lower() not in ("aarch64", "arm64"):

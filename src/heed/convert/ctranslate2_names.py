@@ -1,13 +1,12 @@
-"""What CTranslate2 calls tokens, and what it is given of a source. Nothing here needs torch."""
+"""Token names and source tokens for CTranslate2. Nothing here needs torch."""
 
 from heed.vocabularies.multilingual import languages_of
 from heed.vocabularies.vocabulary import Vocabulary
 
 
 def given_ids(source: Vocabulary, ids: list[int]) -> list[int]:
-    """What CTranslate2 is given of a source: the text, and what depends on the direction.
-
-    Of a multilingual model that is all that it reads: in some the language stands last.
+    """The source tokens for CTranslate2: the text and the tokens of the direction. For a multilingual model these are
+    all it reads; in some the language comes last.
     """
     special, fixed = source.special, source.fixed_special()
     before = special.before[len(fixed.before) :]
@@ -15,7 +14,7 @@ def given_ids(source: Vocabulary, ids: list[int]) -> list[int]:
 
 
 def names(vocabulary: Vocabulary, size: int | None = None) -> list[str]:
-    """The token of each id, all different. A model may have more ids than its vocabulary has tokens: up to `size`."""
+    """The token of each id, all distinct. A model may have more ids than its vocabulary has tokens: up to `size`."""
     ids = range(len(vocabulary))
     tokenizer = getattr(vocabulary, "tokenizer", None)
     pieces = [tokenizer.id_to_token(i) for i in ids] if tokenizer else vocabulary.pieces(ids)

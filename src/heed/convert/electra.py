@@ -1,4 +1,6 @@
-"""The ELECTRA of transformers with each of its heads. What was trained jointly is written as its discriminator, with the generator in it."""
+"""ELECTRA of transformers with all its heads. A jointly trained model is exported as its discriminator, with the
+generator in it.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -58,7 +60,7 @@ FAMILY = Family(
 
 
 def discriminator(config: ElectraConfig, weights: Weights) -> tuple[Any, Weights]:
-    """Without the generator of joint training: transformers has no class for the two together."""
+    """Without the generator of joint training: transformers has no class for both."""
     if config.head != "joint":
         return config, weights
     rest = {name: weight for name, weight in weights.items() if not name.startswith("generator.")}

@@ -1,4 +1,4 @@
-"""What the encoders of transformers have in common: the names of their classes by head, their settings and their weights."""
+"""Shared by the encoders of transformers: class names by head, settings and weights."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -13,7 +13,7 @@ from heed.models.encoder_heads import HEADS, LABELLED
 
 
 class Use(NamedTuple):
-    """What the models with a head are for: the class that opens them, heed's task, the pipeline, and a line that runs them."""
+    """What a model with a head is for: the class that opens it, Heed's task, the pipeline, and a line that runs it."""
 
     auto_class: str
     task: str
@@ -102,7 +102,7 @@ CLASSIFIER_DROPOUT = Rule(_classifier_dropout, lambda config: {"classifier_dropo
 
 
 def words(prefix: str, dense: str, norm: str) -> tuple[tuple, ...]:
-    """The weights of the head that predicts words; the matrix of its output is that of the tokens."""
+    """The weights of the language-modelling head; its output matrix is the token embedding."""
     names = (f"{prefix}.bias", f"{prefix}.decoder.bias")
     return (
         ("head.words.dense", f"{prefix}.{dense}"),
@@ -112,9 +112,8 @@ def words(prefix: str, dense: str, norm: str) -> tuple[tuple, ...]:
 
 
 class Family(NamedTuple):
-    """One of the encoders of transformers: its names, the settings and the weights of its body, and the weights of its heads.
-
-    `names` are its classes by head. `output` is their name of the matrix of the output, where it is not left out.
+    """An encoder of transformers: its names, the settings and weights of its body, and the weights of its heads.
+    `names` are its classes by head. `output` is their name for the output matrix, unless it is omitted.
     """
 
     model: type[Encoder]
@@ -188,7 +187,7 @@ class Family(NamedTuple):
 
 
 def body(layers: tuple[tuple[str, str], ...], *rows: tuple) -> tuple[tuple, ...]:
-    """Embeddings, layers and further rows, without the prefix of the model."""
+    """Embeddings, layers and further rows, without the model prefix."""
     return (
         ("positions.places", "embeddings.position_embeddings"),
         ("segments", "embeddings.token_type_embeddings"),

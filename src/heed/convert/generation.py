@@ -1,7 +1,5 @@
-"""Search settings: ours from Hugging Face's generation_config.json, and back.
-
-Their lengths count the token that starts the decoder, ours do not. Their shortest length also counts the tokens that every
-text begins with, ours does not.
+"""Search settings: Heed's from generation_config.json, and the reverse. Their lengths count the decoder's start
+token, Heed's do not. Their minimum length also counts the tokens that every text begins with, Heed's does not.
 """
 
 from collections.abc import Mapping
@@ -55,7 +53,9 @@ STOPPING = {"first": True, "heuristic": False, "exact": "never"}
 
 
 def to_ours(given: Mapping[str, Any], special: SpecialTokens) -> tuple[dict[str, Any], list[str]]:
-    """Settings of a DecodingConfig, and the names of those that are ignored. What changes the output is refused."""
+    """Settings of a DecodingConfig, and the names of ignored ones. Unsupported settings that change the output are
+    refused.
+    """
     given = {name: value for name, value in given.items() if value is not None}
     _check_types(given)
     theirs = {**THEIR_DEFAULTS, **given}
@@ -103,7 +103,7 @@ def _check_types(given: Mapping[str, Any]) -> None:
 
 
 def of_model(task: str, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The search settings of a model. One that learned here to continue texts samples, as heed generate does."""
+    """The search settings of a model. A language model trained with Heed samples by default, as heed generate does."""
     own = facts.get("decoding", {})
     return {"beam": 1, "sample": True} if task == "language" and ("trained" in facts or not own) else own
 
@@ -134,14 +134,14 @@ def to_theirs(decoding: Mapping[str, Any], special: SpecialTokens, max_length: i
 
 
 def ids(special: SpecialTokens) -> dict[str, Any]:
-    """The special tokens as config.json and generation_config.json name them."""
+    """The special tokens as named in config.json and generation_config.json."""
     first = None if special.first in (special.pad, special.last) else special.first
     begins = special.before[0] if special.before else first
     return dict(zip(IDS, (special.pad, begins, special.last, special.first), strict=True))
 
 
 def check_ids(settings: Mapping[str, Any], special: SpecialTokens) -> None:
-    """Refuse special tokens that have other ids in the vocabulary."""
+    """Refuse special tokens with other ids than in the vocabulary."""
     for name, expected in ids(special).items():
         value = settings.get(name)
         if name != "bos_token_id" and value not in (None, expected, [expected]):
@@ -176,7 +176,7 @@ def _stopping(value: Any) -> str:
 
 
 def _max_length(theirs: Mapping[str, Any]) -> int | None:
-    """None is heed's own default: theirs, 20 tokens, is only meant for first trials."""
+    """None is Heed's default: theirs, 20 tokens, is only meant for first trials."""
     if theirs["max_new_tokens"] is not None:
         return theirs["max_new_tokens"]
     return None if theirs["max_length"] is None else max(1, theirs["max_length"] - 1)
@@ -190,7 +190,7 @@ def _forced(name: str, theirs: Mapping[str, Any], token: int) -> bool:
 
 
 def _ignored(given: Mapping[str, Any], special: SpecialTokens) -> list[str]:
-    """The settings that heed does not follow. It bans the tokens that its special tokens say, and no others."""
+    """The settings that heed does not follow. It bans the tokens its special tokens specify, and no others."""
     known = {*THEIR_DEFAULTS, *UNSUPPORTED, *UNSUPPORTED_SAMPLING, *NO_EFFECT, *IDS}
     rest = {name: value for name, value in given.items() if name not in known}
     ignored = {name for name, value in rest.items() if (name, value) != ("num_return_sequences", 1)}

@@ -1,6 +1,5 @@
-"""GPT2LMHeadModel and GPT2DoubleHeadsModel of transformers. Their linear layers are stored transposed, and q, k and v as one.
-
-OpenAI's first GPT has the same layers under the same names.
+"""GPT2LMHeadModel and GPT2DoubleHeadsModel of transformers. Linear layers are stored transposed there, and q, k and v
+as one. OpenAI's first GPT has the same layers under the same names.
 """
 
 from typing import Any
@@ -12,7 +11,7 @@ from heed.models.gpt2 import GPT2, GPT2Config
 
 
 def _hidden(settings: Settings) -> dict[str, Any]:
-    """n_inner, which is 4 * n_embd where it is null."""
+    """n_inner, which defaults to 4 * n_embd if null."""
     inner = settings.get("n_inner")
     return {"hidden": 4 * read_setting(settings, ("n_embd", "hidden_size"), 768) if inner is None else inner}
 
@@ -86,7 +85,7 @@ def _language_model(config: Any) -> bool:
 
 
 def architectures(name: str, model_type: str, model: type, tables: tuple, weights: Any, kind: str) -> tuple:
-    """The language model `name`LMHeadModel, and with two heads `name`DoubleHeadsModel."""
+    """The language model `name`LMHeadModel and, with two heads, `name`DoubleHeadsModel."""
     shared = {"vocabulary": kind, "task": "language", "pipeline_tag": "text-generation"}
     shared |= {"processors": lambda vocabularies, settings: {"text": vocabularies[0]}}
     aliases, one, two = (f"{name}Model", model_type), f"{name}LMHeadModel", f"{name}DoubleHeadsModel"

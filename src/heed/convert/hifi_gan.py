@@ -1,4 +1,6 @@
-"""Weights of HiFi-GAN generators: transformers' SpeechT5HifiGan folders, and those of the authors' code stored as safetensors."""
+"""Weights of HiFi-GAN generators: SpeechT5HifiGan folders of transformers, and the authors' checkpoints as
+safetensors.
+"""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +33,7 @@ NORMED = re.compile(r"(.+)\.(?:weight_g|parametrizations\.weight\.original0)")
 
 
 def read(path: str | Path) -> tuple[HiFiGAN, Spectrogram]:
-    """The generator of a folder, or of a .safetensors file with its config.json beside it, and the spectrograms that it reads."""
+    """The generator in a folder, or in a .safetensors file next to its config.json, and the spectrograms it expects."""
     weights = _weights_file(Path(path))
     facts = read_json(weights.parent / CONFIG, "settings of a vocoder")
     where = f"{weights.parent / CONFIG}: "
@@ -78,13 +80,15 @@ def _config(facts: Mapping[str, Any], where: str) -> HiFiGANConfig:
 
 
 def _spectrogram(facts: Mapping[str, Any], config: HiFiGANConfig, where: str) -> Spectrogram:
-    """What the vocoder was trained to read; the authors' code takes natural logarithms, transformers' folders do not say."""
+    """The spectrogram settings of the vocoder; the authors' code uses natural logarithms, transformers folders do not
+    say.
+    """
     needed = (*STATED, "log") if "model_type" in facts else STATED
     missing = [name for name in needed if name not in facts]
     if missing:
         raise ValueError(
-            f"{where}{', '.join(missing)} must be stated, since a vocoder reads only the spectrograms that it was trained on: add "
-            'them to the file ("log" is "e" or "10")'
+            f"{where}{', '.join(missing)} must be stated, since a vocoder works only with the spectrogram settings it was "
+            'trained with: add them to the file ("log" is "e" or "10")'
         )
     width, low, high = (facts[name] for name in STATED)
     high = config.rate / 2 if high is None else high
@@ -96,7 +100,7 @@ def _spectrogram(facts: Mapping[str, Any], config: HiFiGANConfig, where: str) ->
 
 
 def folded(held: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
-    """Weights without weight normalization: a direction and a length become one tensor."""
+    """Merge weight normalization: direction and norm become one tensor."""
     found = {}
     for name, weight in held.items():
         if match := NORMED.fullmatch(name):
@@ -110,7 +114,7 @@ def folded(held: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
 
 
 def renamed(weights: Mapping[str, Tensor], config: HiFiGANConfig) -> dict[str, Tensor]:
-    """Under the names of Heed's model; one that it does not know keeps its name."""
+    """Names of Heed's model; unknown names are kept."""
     made = {_name(name, len(config.kernels)): weight for name, weight in weights.items()}
     return made if config.normalize else {name: own for name, own in made.items() if name not in ("mean", "scale")}
 

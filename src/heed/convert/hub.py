@@ -15,19 +15,19 @@ PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*
 
 
 def is_name(text: str) -> bool:
-    """Whether a text looks like owner/name. A folder may look like it too: ask first whether there is one."""
+    """Whether a text looks like owner/name. A folder may look like that too: check first whether it exists."""
     part = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
     whole = re.fullmatch(f"{part}/{part}", text) and len(text) <= 96
     return bool(whole) and ".." not in text and "--" not in text and not text.endswith(".git")
 
 
 def is_path(text: str) -> bool:
-    """Whether a text that could be owner/name is surely a folder, missing or not: heed's runs are in runs/."""
+    """Whether a text like owner/name is certainly a folder, existing or not: runs are in runs/."""
     return text.startswith(("runs/", "./", "../", "/", "~"))
 
 
 def fetch(name: str, revision: str | None = None) -> Path:
-    """The folder in the cache with the files that heed reads. Pickles are fetched only if there are no safetensors."""
+    """The cached folder with the files that heed reads. Pickles are downloaded only if there are no safetensors."""
     folder = _snapshot(name, revision, TEXT_FILES + SAFETENSORS)
     if any((folder / file).is_file() for file in SAFETENSORS[:2]):
         return folder
@@ -35,7 +35,7 @@ def fetch(name: str, revision: str | None = None) -> Path:
 
 
 def origin(folder: Path) -> tuple[str, str] | None:
-    """The name and the commit of a folder, if it is a snapshot in the cache of the hub."""
+    """The name and commit of a folder, if it is a snapshot in the hub's cache."""
     folder = folder.absolute()
     repository = folder.parent.parent.name
     if folder.parent.name != "snapshots" or not repository.startswith("models--"):
@@ -71,7 +71,7 @@ def _snapshot(name: str, revision: str | None, files: list[str]) -> Path:
 
 
 def _unreached(name: str, revision: str | None, error: Exception) -> str:
-    """Why neither the hub nor the cache gave a model."""
+    """Why neither the hub nor the cache has a model."""
     from huggingface_hub import constants, errors
 
     what = f"{name} at {revision!r}" if revision else name

@@ -1,4 +1,4 @@
-"""Folders of Hugging Face's transformers, read and written."""
+"""Read and write folders of Hugging Face's transformers."""
 
 import re
 from collections.abc import Callable
@@ -101,7 +101,7 @@ def _read_images(folder: Path, settings: dict[str, Any], architecture: Architect
 
 
 def _read_speech(folder: Path, settings: dict[str, Any], architecture: Architecture) -> Package:
-    """A speech recognizer, which reads features of sound and writes text."""
+    """A speech recognizer, which reads audio features and writes text."""
     _, vocabulary = vocabulary_folder.read(folder, {"kind": architecture.vocabulary})
     config = _about(folder / CONFIG, lambda: architecture.config_table.to_ours(settings))
     _refuse_other_vocabulary(folder, config, (vocabulary, vocabulary))
@@ -117,7 +117,7 @@ def _read_speech(folder: Path, settings: dict[str, Any], architecture: Architect
 
 
 def _model(folder: Path, architecture: Architecture, config: Any) -> nn.Module:
-    """A model with the weights of a folder, every one of them and no other."""
+    """A model with exactly the weights of a folder."""
     theirs = weights.read(folder)
     _about(folder / CONFIG, lambda: check_layers(config, len(theirs)))
     own = _about(folder / CONFIG, lambda: outline(architecture.model, config))
@@ -130,7 +130,7 @@ def _model(folder: Path, architecture: Architecture, config: Any) -> nn.Module:
 
 
 def task_of(folder: Path, settings: dict[str, Any]) -> str:
-    """The task of a folder's model, from the settings in its config.json."""
+    """The task of a folder's model, from its config.json."""
     architecture = _architecture(folder, settings)
     if sentence_transformers.root_of(folder):
         return "embedding"
@@ -145,7 +145,7 @@ def model_of(folder: Path, settings: dict[str, Any]) -> type[nn.Module]:
 
 
 def write(package: Package, folder: Path) -> Architecture:
-    """A folder that transformers' Auto classes open. Heed's own Transformer is written as a Marian."""
+    """Write a folder for transformers' Auto classes. Heed's own Transformer is exported as a Marian model."""
     model, languages = package.model, package.facts.get("languages") or {}
     if "images" in package.processors:
         return _write_images(package, folder)
@@ -194,7 +194,7 @@ def _write_images(package: Package, folder: Path) -> Architecture:
 
 
 def _architecture_of(model: nn.Module) -> Architecture:
-    """What a model is written as. A subclass may compute something else, so it is another model."""
+    """The architecture a model is exported as. A subclass may compute something else, so it counts as another model."""
     for architecture in ARCHITECTURES:
         if type(model) is architecture.model and architecture.fits(model.config):
             return architecture
@@ -217,7 +217,7 @@ def _architecture(folder: Path, settings: dict[str, Any]) -> Architecture:
 
 
 def _known() -> str:
-    """The architectures that heed reads; of a model with many heads, the first."""
+    """The supported architectures; for a model with many heads, the first."""
     families: dict[type, list[str]] = {}
     for each in ARCHITECTURES:
         if each.readable:
@@ -237,7 +237,7 @@ def _refuse_other_vocabulary(folder: Path, config: Any, vocabularies: Pair) -> N
 
 
 def _search_settings(folder: Path, settings: dict[str, Any], vocabularies: Pair) -> tuple[dict[str, Any], Path]:
-    """generation_config.json or, in older folders, what config.json says of the search; and which of the two it is."""
+    """generation_config.json or, in older folders, the search settings in config.json; and which of the two it is."""
     path = folder / GENERATION
     if path.is_file():
         return _json(path), path
@@ -250,14 +250,14 @@ def _search_settings(folder: Path, settings: dict[str, Any], vocabularies: Pair)
 
 
 def _decoding(search: dict[str, Any], path: Path, vocabularies: Pair) -> tuple[dict[str, Any], list[str]]:
-    """Our search settings, and the names of those that are ignored."""
+    """Heed's search settings, and the names of ignored ones."""
     special = multilingual.special_tokens(vocabularies)
     _about(path, lambda: generation.check_ids(search, special))
     return _about(path, lambda: generation.to_ours(search, special))
 
 
 def _origin(folder: Path, settings: dict[str, Any], architecture: str) -> dict[str, Any]:
-    """Where a folder came from. A path on someone's disk, which config.json may name, does not say that."""
+    """Where a folder came from. A local path in config.json does not count."""
     known = hub.origin(folder)
     before = str(settings.get("_name_or_path", ""))
     name, revision = known or (before if hub.is_name(before) else folder.resolve().name, None)

@@ -1,4 +1,4 @@
-"""The labels of a classifier, or that it predicts a number, which Hugging Face's transformers keeps in config.json."""
+"""The labels of a classifier, or that it is a regression model, from config.json of transformers."""
 
 from typing import Any
 
@@ -11,7 +11,9 @@ SINGLE_LABEL, REGRESSION = "single_label_classification", "regression"
 
 
 def _count(settings: Settings, default: int = 3, numbers: bool = True) -> dict[str, Any]:
-    """One label without another problem type is a number, as transformers has it, if the head can predict `numbers`."""
+    """A single label without another problem type means regression, as in transformers, if the head supports
+    `numbers`.
+    """
     names, problem = settings.get("id2label"), settings.get("problem_type")
     if problem not in (None, SINGLE_LABEL, REGRESSION):
         raise ValueError(f"problem_type is {problem!r}; heed supports {SINGLE_LABEL!r} and {REGRESSION!r}")
@@ -25,12 +27,12 @@ def _count(settings: Settings, default: int = 3, numbers: bool = True) -> dict[s
 
 
 def task(settings: Settings, default: int = 3) -> str:
-    """Heed's task of a model with this head."""
+    """Heed's task for a model with this head."""
     return "regression" if _count(settings, default)["labels"] == 1 else "classification"
 
 
 def rule(default: int, numbers: bool = True) -> Rule:
-    """For a config with `labels`; `default` is how many there are where config.json says nothing."""
+    """For a config with `labels`; `default` is their number if config.json does not say."""
     return Rule(
         lambda settings: _count(settings, default, numbers), lambda config: _settings(_default_names(config.labels))
     )
@@ -40,19 +42,19 @@ RULE = rule(3)
 
 
 def names(settings: Settings, default: int = 3) -> list[str]:
-    """The labels in the order of their ids; transformers has names for those without."""
+    """The labels in the order of their ids; unnamed ones get transformers' names."""
     given = settings.get("id2label") or dict(enumerate(_default_names(_count(settings, default)["labels"])))
     return [str(given[key]) for key in sorted(given, key=int)]
 
 
 def text_and_labels(vocabularies: Pair, settings: Settings, default: int = 3) -> dict[str, Any]:
-    """The processors of a classifier, or of a regression model."""
+    """The processors of a classifier or a regression model."""
     found = names(settings, default)
     return {"text": vocabularies[0], "labels": Labels(found) if len(found) > 1 else Numbers()}
 
 
 def settings_of(package: Package) -> dict[str, Any]:
-    """What config.json says of the labels of a package, or that it predicts a number."""
+    """The label settings in config.json, or that the model predicts a number."""
     labels, count = package.processors["labels"], package.model.config.labels
     if isinstance(labels, Numbers):
         return {**_settings(_default_names(1)), "problem_type": REGRESSION}

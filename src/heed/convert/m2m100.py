@@ -30,7 +30,7 @@ def weight_table(config: M2M100Config) -> WeightTable:
 
 
 def _sinusoids(config: M2M100Config) -> dict:
-    """Early files hold them, with the two rows before the first position."""
+    """Early files contain them, with the two rows before the first position."""
     sinusoids = sinusoids_of_fairseq(config.max_length + 2, config.dim, offset=0)
     sinusoids[1] = 0.0  # the row of padding
     return {f"model.{side}.embed_positions.weights": sinusoids for side in ("encoder", "decoder")}

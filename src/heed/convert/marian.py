@@ -11,7 +11,7 @@ from heed.nn.positions import sinusoids_in_halves
 
 
 def _vocabulary_sizes(settings: Settings) -> dict[str, Any]:
-    """Their vocab_size is that of the source; if the target has another, it is decoder_vocab_size."""
+    """vocab_size is that of the source; a different target size is decoder_vocab_size."""
     target = source = read_setting(settings, ("vocab_size",), 58101)
     if settings.get("decoder_vocab_size") is not None:
         target = read_setting(settings, ("decoder_vocab_size",), source)

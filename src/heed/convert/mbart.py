@@ -1,4 +1,4 @@
-"""MBartForConditionalGeneration of Hugging Face's transformers, as mBART-50 has it."""
+"""MBartForConditionalGeneration of Hugging Face's transformers, for mBART-50."""
 
 from heed.convert.architecture import Architecture
 from heed.convert.bart import BODY, ENCODER_DECODER, IGNORED, SETTINGS, generation_weight_table, legacy_settings

@@ -1,4 +1,4 @@
-"""README.md of converted folders: for transformers, and for heed itself."""
+"""README.md for converted folders: for transformers, and for heed itself."""
 
 import json
 import re
@@ -79,7 +79,7 @@ Written by heed {__version__} as a {architecture.name}. `pip install {packages}`
 
 
 def _multilingual(package: Package) -> str:
-    """How a multilingual model is run in a direction: its own, or some other."""
+    """How to run a multilingual model in a direction: its own, or an example."""
     pair = multilingual.example(package.vocabularies, package.facts.get("languages") or {})
     if pair is None:
         return ""
@@ -88,7 +88,7 @@ def _multilingual(package: Package) -> str:
 
 
 def heed(package: Package) -> str:
-    """What a model from elsewhere is, and how to run it with heed."""
+    """What an imported model is, and how to run it with heed."""
     ignored = package.facts.get("origin", {}).get("left")
     note = f"\nHeed ignores these generation settings: {', '.join(ignored)}.\n" if ignored else ""
     return f"""# {title(package)}
@@ -108,7 +108,7 @@ def use(package: Package, folder: Path | str) -> str:
 
 
 def _direction(package: Package) -> str:
-    """The options that choose a direction, for a multilingual model that has none by default."""
+    """The options that choose a direction, for a multilingual model without a default."""
     pair = (
         None
         if all(_languages(package))
@@ -118,7 +118,7 @@ def _direction(package: Package) -> str:
 
 
 def licence(folder: Path) -> str | None:
-    """The licence that the card of a folder names."""
+    """The licence named in a folder's model card."""
     card = folder / "README.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
     front = re.match(r"---\s*\n(.*?)\n---", text, re.DOTALL)
@@ -127,7 +127,7 @@ def licence(folder: Path) -> str | None:
 
 
 def _front_matter(package: Package, architecture: Architecture) -> str:
-    """Each value as JSON, which is YAML too: the language `no` must not be read as false."""
+    """Each value as JSON, which is also YAML: the language `no` must not be read as false."""
     source, vectors = package.facts.get("origin", {}), sentence_transformers.is_one(package)
     entries = {
         "language": _language_codes(package),
@@ -156,7 +156,7 @@ def _table(package: Package) -> str:
 
 
 def _search(package: Package) -> str:
-    """How the length penalty of transformers differs from heed's, if it does."""
+    """How the length penalty of transformers differs from Heed's, if it does."""
     decoding = decoding_settings(package)
     alpha = decoding["length_penalty"]
     if decoding["penalty"] == "length" or decoding["beam"] == 1 or not alpha:
@@ -179,14 +179,14 @@ def title(package: Package) -> str:
 
 
 def _language_codes(package: Package) -> list[str]:
-    """Those of its direction; of a multilingual model that has none by default, all."""
+    """The languages of its direction; all languages for a multilingual model without a default."""
     known = [code for code in _languages(package) if code]
     codes = _all_languages(package)
     return sorted(public_codes(codes)) if codes and len(known) < 2 else list(dict.fromkeys(known))
 
 
 def _all_languages(package: Package) -> Any:
-    """Those of a multilingual model."""
+    """The languages of a multilingual model."""
     return () if "images" in package.processors else languages_of(package.vocabularies[-1])
 
 
@@ -200,13 +200,13 @@ def decoding_settings(package: Package) -> dict[str, Any]:
 
 
 def target_tags(package: Package) -> str:
-    """How a model of several directions is told which."""
+    """How to choose the direction of a multilingual model."""
     targets = dict.fromkeys(f"`>>{target}<<`" for _, target in package.facts.get("directions") or [])
     return f"\nEach source begins with the token of its target language: {', '.join(targets)}.\n" if targets else ""
 
 
 def origin(facts: dict[str, Any]) -> str:
-    """Where a model came from, with its commit; nothing for one that was made here."""
+    """Where a model came from, with its commit; empty for one trained here."""
     source = facts.get("origin")
     if not source:
         return ""

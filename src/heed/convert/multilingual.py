@@ -1,4 +1,4 @@
-"""The languages of a multilingual model in a folder of transformers: its default direction, and the token that is forced."""
+"""The languages of a multilingual model in a transformers folder: its default direction, and the forced token."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ Languages = Mapping[str, str | None]
 
 
 def special_tokens(pair: Pair) -> SpecialTokens:
-    """Those of what a model writes; before a language is chosen, as if it were the first."""
+    """The special tokens of the output; until a language is chosen, those of the first."""
     target = pair[1]
     if isinstance(target, Multilingual) and target.language is None:
         return target.in_language(next(iter(target.languages)), source=False).special
@@ -22,7 +22,7 @@ def special_tokens(pair: Pair) -> SpecialTokens:
 
 
 def search_settings(search: dict[str, Any], pair: Pair) -> tuple[dict[str, Any], str | None]:
-    """generation_config.json without the forced language, which heed chooses by direction; and that language."""
+    """generation_config.json without the forced language, which heed derives from the direction; and that language."""
     forced = search.get(FORCED)
     if not isinstance(pair[1], Multilingual):
         return search, None
@@ -35,7 +35,7 @@ def search_settings(search: dict[str, Any], pair: Pair) -> tuple[dict[str, Any],
 
 
 def default_direction(settings: Mapping[str, Any], pair: Pair, forced: str | None) -> Languages:
-    """The languages that tokenizer_config.json and generation_config.json name, as people write them."""
+    """The languages in tokenizer_config.json and generation_config.json, as people write them."""
     plain = {own: code for code, own in public_codes(tuple(pair[1].languages)).items()}
     return {
         "source": plain.get(settings.get("src_lang")),
@@ -44,7 +44,7 @@ def default_direction(settings: Mapping[str, Any], pair: Pair, forced: str | Non
 
 
 def choose(pair: Pair, languages: Languages) -> Pair:
-    """The pair with the languages that are known; one whose texts begin with no language as it is."""
+    """The pair with the known languages; unchanged if texts do not begin with a language."""
     if not isinstance(pair[0], Multilingual):
         return pair
     codes = [
@@ -58,7 +58,7 @@ def choose(pair: Pair, languages: Languages) -> Pair:
 
 
 def settings_of(pair: Pair) -> dict[str, Any]:
-    """The ids in config.json and generation_config.json, where <s> is no language."""
+    """The ids in config.json and generation_config.json, where <s> is not a language."""
     target = pair[1]
     own = {"bos_token_id": target.begin} if isinstance(target, Multilingual) else {}
     return {**generation.ids(target.neutral if own else target.special), **own}
@@ -73,7 +73,7 @@ def generation_settings(decoding: Mapping[str, Any], pair: Pair, max_length: int
 
 
 def example(pair: Pair, languages: Languages) -> Pair | None:
-    """The pair in a direction for an example: the one of the folder, or between languages that many read; None for others."""
+    """An example direction: that of the folder, or one between widely read languages; None if there is none."""
     if not isinstance(pair[0], Multilingual):
         return None
     codes = public_codes(tuple(pair[0].languages))

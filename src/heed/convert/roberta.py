@@ -1,4 +1,4 @@
-"""The RoBERTa of transformers with each of its heads. Its positions are counted from the id of padding on, and ours from 0."""
+"""RoBERTa of transformers with all its heads. Its positions count from the padding id, Heed's from 0."""
 
 from typing import Any
 

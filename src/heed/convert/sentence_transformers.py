@@ -1,4 +1,4 @@
-"""What a folder of sentence-transformers has beside that of transformers: how the states of a text become its vector."""
+"""What a sentence-transformers folder adds to a transformers folder: how the states of a text are pooled."""
 
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,16 @@ print(model.encode(["A text."]))
 
 
 def transformer_folder(folder: Path) -> Path:
-    """Where the model is in a folder of sentence-transformers: older versions wrote it into a folder of its own."""
+    """The model folder within a sentence-transformers folder: older versions wrote it into a subfolder."""
     if (folder / CONFIG).is_file() or not (folder / MODULES).is_file():
         return folder
     return folder / _modules(folder)[0][1]
 
 
 def read(folder: Path, max_length: int) -> dict[str, Any]:
-    """What heed's config.json says of it; nothing where `folder`, which holds the model, is not of sentence-transformers."""
+    """The pooling settings for Heed's config.json; empty if `folder`, which holds the model, is not of
+    sentence-transformers.
+    """
     root = root_of(folder)
     if root is None:
         return {}
@@ -55,7 +57,7 @@ def read(folder: Path, max_length: int) -> dict[str, Any]:
 
 
 def root_of(folder: Path) -> Path | None:
-    """The folder with the list of modules, of which one is the model in `folder`; None where there is none."""
+    """The folder with the list of modules, one of which is the model in `folder`; None if there is none."""
     if (folder / MODULES).is_file():
         return folder
     above = folder.resolve().parent
@@ -64,7 +66,7 @@ def root_of(folder: Path) -> Path | None:
 
 
 def write(package: Package, folder: Path) -> None:
-    """The further files of an embedding model. Its folder of transformers is there already."""
+    """Write the additional files of an embedding model into its transformers folder."""
     dim, most = package.model.config.dim, package.facts.get("max_source") or package.model.config.max_length
     modes = {f"pooling_mode_{name}": False for name in (*POOLING.values(), *OTHERS)}
     modes[f"pooling_mode_{POOLING[package.facts['pooling']]}"] = True
@@ -82,12 +84,12 @@ def write(package: Package, folder: Path) -> None:
 
 
 def is_one(package: Package) -> bool:
-    """Whether a package says how its states become a vector."""
+    """Whether a package specifies how its states are pooled."""
     return package.task == "embedding" and "pooling" in package.facts
 
 
 def _modules(root: Path) -> list[tuple[str, str]]:
-    """The name and the folder of each module, in order."""
+    """The name and folder of each module, in order."""
     path = root / MODULES
     try:
         rows = parse_json(path.read_text("utf-8"))
@@ -118,7 +120,7 @@ def _pooling(path: Path) -> str:
 
 
 def _refuse_preparation(root: Path, folder: Path, settings: dict[str, Any]) -> None:
-    """Refuse what changes texts before the tokenizer reads them."""
+    """Refuse settings that change texts before tokenization."""
     if settings.get("do_lower_case"):
         raise ValueError(
             f"{folder / SETTINGS}: do_lower_case is true, which heed expects in the tokenizer's settings: set it there"

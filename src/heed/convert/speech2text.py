@@ -59,7 +59,7 @@ WEIGHTS = WeightTable(
 
 
 def features(settings: Mapping[str, Any], config: SpeechTransformerConfig) -> SoundFeatures:
-    """How a folder's feature extractor computes what the model reads: Kaldi's log-mel energies, normalized by utterance."""
+    """The settings of the feature extractor: Kaldi's log-mel energies, normalized per utterance."""
     for name, value in NORMALIZED.items():
         if settings.get(name, value) != value:
             raise ValueError(f"{name} is {settings[name]!r}; heed supports only {value!r}")
@@ -72,7 +72,7 @@ def features(settings: Mapping[str, Any], config: SpeechTransformerConfig) -> So
 
 
 def decoding(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The search that a folder asks for, by attention alone."""
+    """The search settings of a folder, by attention only."""
     if settings.get("forced_bos_token_id") is not None:
         raise ValueError("forced_bos_token_id is set; heed reads Speech2Text models of one language")
     beam = settings.get("num_beams", 1)

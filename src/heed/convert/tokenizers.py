@@ -1,4 +1,4 @@
-"""Writes vocabularies as tokenizer files that transformers reads."""
+"""Write vocabularies as tokenizer files for transformers."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ from heed.vocabularies.wordpiece import WordPieceVocabulary
 
 
 def write(vocabularies: Pair, folder: Path, max_length: int) -> None:
-    """Files that AutoTokenizer reads. Heed's own vocabularies are written as Marian's."""
+    """Files for AutoTokenizer. Heed's own vocabularies are exported as Marian's."""
     kinds = [type(side) for side in vocabularies]
     if kinds[0] is not kinds[1] or kinds[0] not in WRITERS:
         names = " and ".join(kind.__name__ for kind in kinds)
@@ -36,9 +36,9 @@ def write(vocabularies: Pair, folder: Path, max_length: int) -> None:
 
 
 def _sentencepiece(pair: Pair, folder: Path, max_length: int) -> None:
-    """Heed's own vocabulary as Marian's. Its cleaning goes into the SentencePiece model; a special token in a text stays text.
-
-    The ids are the same, except for a text that begins with something like >>fra<<, which Marian reads as a language.
+    """Heed's own vocabulary as Marian's. Its normalization goes into the SentencePiece model; special tokens in a
+    text remain text. The ids are the same, except for texts that begin with something like >>fra<<, which Marian
+    reads as a language.
     """
     separate = pair[0].model != pair[1].model
     for side, vocabulary in zip(("source", "target"), pair, strict=True):
@@ -63,7 +63,9 @@ def _one_for_both(pair: Pair, folder: Path, max_length: int) -> None:
 
 
 def _unigram(pair: Pair, folder: Path, max_length: int) -> None:
-    """Always with a tokenizer.json: transformers reads spiece.model only with protobuf, and some settings wrongly."""
+    """Always with a tokenizer.json: transformers reads spiece.model only with protobuf, and reads some settings
+    incorrectly.
+    """
     shared = _shared(*pair)
     files.write(folder, shared.files)
     if TOKENIZER not in shared.files:
@@ -72,7 +74,7 @@ def _unigram(pair: Pair, folder: Path, max_length: int) -> None:
 
 
 def _mbart50(pair: Pair, folder: Path, max_length: int) -> None:
-    """With a tokenizer.json, as a Pegasus."""
+    """With a tokenizer.json, like Pegasus."""
     mbart50.write(folder, pair)
     if TOKENIZER not in pair[0].files:
         (folder / TOKENIZER).write_text(pair[0].tokenizer.to_str(pretty=True), "utf-8", newline="\n")
@@ -90,7 +92,7 @@ def _nllb(pair: Pair, folder: Path, max_length: int) -> None:
 
 
 def _chosen(pair: Pair) -> dict[str, str]:
-    """The direction that a tokenizer has from the start, if there is one."""
+    """The tokenizer's default direction, if any."""
     chosen = zip(("src_lang", "tgt_lang"), (vocabulary.language for vocabulary in pair), strict=True)
     return {name: code for name, code in chosen if code is not None}
 
@@ -130,7 +132,7 @@ def _write_json(path: Path, table: dict[str, Any]) -> None:
 
 
 def _with_cleaning(model: bytes) -> bytes:
-    """A SentencePiece model that cleans text as heed does; one that has its own normalization keeps it."""
+    """A SentencePiece model that normalizes text as heed does; one with its own normalization keeps it."""
     import sentencepiece
 
     if files.charsmap(model):
@@ -147,7 +149,7 @@ def _with_cleaning(model: bytes) -> bytes:
 
 @cache
 def _rules() -> list[tuple[str, str]]:
-    """`heed.vocabularies.sentencepiece.clean` as rules: NFC of each character, and any white space is a space."""
+    """`heed.vocabularies.sentencepiece.clean` as rules: NFC of each character, and any whitespace becomes a space."""
     rules = {}
     for char in map(chr, range(sys.maxunicode + 1)):
         if char.isspace() or char == "▁":

@@ -1,7 +1,6 @@
-"""Our own Transformer as a MarianMTModel of Hugging Face's transformers, if its config allows.
-
-The two differ only in the order of the sinusoids: ours alternate sine and cosine, theirs have all sines first. So the
-hidden dimensions are permuted: in every weight that writes to the residual stream, and in every one that reads from it.
+"""Export Heed's Transformer as a MarianMTModel of transformers, if its config allows. The two differ only in the
+order of the sinusoids: Heed alternates sine and cosine, Marian has all sines first. So the hidden dimensions are
+permuted in every weight that writes to or reads from the residual stream.
 """
 
 from dataclasses import fields
@@ -27,7 +26,7 @@ NEEDED = (
 
 
 def as_marian(config: TransformerConfig, weights: Weights) -> tuple[MarianConfig, Weights]:
-    """The config and the weights of the Marian that computes the same."""
+    """Config and weights of the equivalent Marian model."""
     config = marian_config(config)
     order = torch.cat([torch.arange(start, config.dim, 2) for start in (0, 1)])
     weights = {name: _permuted(name, weight, order) for name, weight in weights.items()}
@@ -36,7 +35,7 @@ def as_marian(config: TransformerConfig, weights: Weights) -> tuple[MarianConfig
 
 
 def marian_config(c: TransformerConfig) -> MarianConfig:
-    """The config of the Marian that computes the same. What a Marian does not have is refused by name."""
+    """Config of the equivalent Marian model. Unsupported settings are refused by name."""
     for name, value, refusal in NEEDED:
         if getattr(c, name) != value:
             raise ValueError(refusal.format(getattr(c, name), "a Hugging Face Marian"))

@@ -1,4 +1,4 @@
-"""The ViT of transformers, with a classifier and without, and how its folders say that images are read."""
+"""ViT of transformers, with and without a classifier, and its image preprocessing."""
 
 import math
 from collections.abc import Mapping
@@ -109,13 +109,13 @@ ARCHITECTURES = (
 
 
 def processors(preprocessor: Mapping[str, Any], settings: Mapping[str, Any], config: ViTConfig) -> dict[str, Any]:
-    """What reads the images of a folder, and names its labels."""
+    """The processors of a folder: image preprocessing and labels."""
     own = {"images": to_ours(preprocessor, config)}
     return own | ({"labels": Labels(labels.names(settings, 2))} if config.labels else {})
 
 
 def to_ours(settings: Mapping[str, Any], config: ViTConfig) -> Images:
-    """How images are read, from preprocessor_config.json. What is left out there has transformers' default."""
+    """The image preprocessing in preprocessor_config.json, with transformers' defaults."""
     size, fit = _size(settings)
     if size != config.size:
         raise ValueError(f"images are resized to {size} pixels, but the model expects {config.size}")
@@ -133,7 +133,7 @@ def to_ours(settings: Mapping[str, Any], config: ViTConfig) -> Images:
 
 
 def _size(settings: Mapping[str, Any]) -> tuple[Any, str]:
-    """The size of an image for the model, and whether it is stretched to it or its middle is taken."""
+    """The image size of the model, and whether images are stretched to it or center-cropped."""
     size, crop = settings.get("size", 224), settings.get("crop_size")
     cut = bool(settings.get("do_center_crop", False))
     crop = crop["height"] if isinstance(crop, Mapping) and crop.get("height") == crop.get("width") else crop

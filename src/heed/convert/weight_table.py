@@ -1,7 +1,7 @@
-"""Tables of weight names between our models and theirs, used in both directions.
+"""Mapping tables of weight names between Heed's models and those of transformers, used in both directions.
 
-A row is (ours, theirs) or (ours, theirs, layout). A name is that of a module, whose weight and bias go along, or of one
-tensor. Rows of a GPT-2 and an ALBERT show all that there is:
+A row is (ours, theirs) or (ours, theirs, layout). A name refers to a module, including its weight and bias, or to a
+single tensor. Rows of GPT-2 and ALBERT show all features:
 
     ("layers.{}.mlp.norm", "h.{}.ln_2")                      `{}` stands for the number of a layer
     ("layers.{}.mlp.body.up", "h.{}.mlp.c_fc", transposed)   a layout: the tensors differ in form, and it is reversible
@@ -35,7 +35,7 @@ TOLERANCE = 5e-3  # the precision of bfloat16 for numbers up to one
 
 
 class Layout(NamedTuple):
-    """How a tensor of theirs becomes one of ours, and back."""
+    """How a tensor of theirs becomes one of ours, and the reverse."""
 
     ours: Callable[[Tensor], Tensor]
     theirs: Callable[[Tensor], Tensor]
@@ -48,14 +48,14 @@ transposed = Layout(ours=lambda w: w.mT if w.ndim == 2 else w, theirs=lambda w: 
 
 
 class Row(NamedTuple):
-    """`ours` are the parts of one tensor of theirs, `theirs` the names that it goes by."""
+    """`ours` are the parts of one tensor of theirs, `theirs` its possible names."""
 
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
     layout: Layout
 
     def split(self, name: str, tensor: Tensor) -> tuple[Tensor, ...]:
-        """The parts that are ours of a tensor of theirs."""
+        """Split a tensor of theirs into our parts."""
         whole, count = self.layout.ours(tensor), len(self.ours)
         if count == 1:
             return (whole,)
@@ -67,7 +67,7 @@ class Row(NamedTuple):
         return whole.chunk(count)
 
     def join(self, name: str, parts: Mapping[int, tuple[str, Tensor]]) -> Tensor:
-        """The tensor of theirs from its parts, each by its index with its name."""
+        """Join the parts, given by index and name, into their tensor."""
         names, tensors = zip(*(parts[i] for i in sorted(parts)), strict=True)
         if len(parts) < len(self.ours):
             raise ValueError(f"{name} is joined from {', '.join(self.ours)}, but there is only {', '.join(names)}")
@@ -78,12 +78,11 @@ class Row(NamedTuple):
 
 
 class WeightTable:
-    """`prefix` may be missing in their names.
-
-    The rest is about tensors of theirs that no row is for. `constants` are numbers that we compute and they store: they
-    are checked when read, and written; `legacy` are such that only older versions have, and are not written. `ignore` are
-    patterns of useless names. `endings` are those that older versions gave a name, with today's. `absent` are weights of ours that they may leave out: each is then zero, with as many
-    entries as another weight of ours has rows.
+    """`prefix` may be missing from their names. The rest is about tensors of theirs without a row. `constants` are
+    values that we compute and they store: they are checked when read, and written; `legacy` are those of older
+    versions, which are not written. `ignore` are patterns of names without use. `endings` maps name endings of older
+    versions to current ones. `absent` are weights of ours that they may omit: each is then zero, with as many entries
+    as another weight of ours has rows.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class WeightTable:
         self.constants, self.computed = dict(constants or {}), {**(constants or {}), **(legacy or {})}
 
     def to_ours(self, weights: Mapping[str, Tensor], names: Collection[str]) -> Weights:
-        """Their weights under our names: all of `names`, which are those of our model, and no other."""
+        """Their weights under our names: exactly those of `names`, the names of our model."""
         result, origin, extra = {}, {}, []
         for given, tensor in weights.items():
             name = self._with_prefix(given)
@@ -169,7 +168,7 @@ class WeightTable:
 
 
 def _parts(ours: str) -> tuple[str, ...]:
-    """`attention.{q,k,v}` is three names."""
+    """Expand `attention.{q,k,v}` to three names."""
     found = PARTS.search(ours)
     return tuple(ours.replace(found[0], part) for part in found[1].split(",")) if found else (ours,)
 
@@ -180,7 +179,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def _find(name: str, rows: Mapping[str, Any]) -> tuple[Any, list[str], str] | None:
-    """The entry for a name, the numbers at its `{}`, and the ending if the entry is for a module."""
+    """The entry for a name, the numbers at its `{}`, and the ending if the entry is a module."""
     module, dot, last = name.rpartition(".")
     for key, ending in ((name, ""), (module, dot + last)):
         for template, row in rows.items():
@@ -190,7 +189,7 @@ def _find(name: str, rows: Mapping[str, Any]) -> tuple[Any, list[str], str] | No
 
 
 def _in_model(template: str, numbers: list[str], names: Collection[str]) -> list[str]:
-    """The weights of our model for a name of a row; without numbers, those of all layers."""
+    """The weights of our model for the name in a row; without numbers, those of all layers."""
     if "{}" in template and not numbers:
         return [name for name in names if _pattern(template).fullmatch(name)]
     name = template.format(*numbers)
@@ -198,7 +197,7 @@ def _in_model(template: str, numbers: list[str], names: Collection[str]) -> list
 
 
 def _check_computed(name: str, given: Tensor, ours: Tensor) -> None:
-    """What we compute ourselves need not be read, but only if it is the same."""
+    """Values that we compute ourselves need not be read, but must be equal."""
     if given.shape != ours.shape:
         raise ValueError(
             f"{name} has shape {tuple(given.shape)}, but according to the settings it should be {tuple(ours.shape)}"

@@ -20,7 +20,7 @@ UNREADABLE = ("tf_model.h5", "flax_model.msgpack", "rust_model.ot", "model.ckpt.
 
 
 def read(folder: Path) -> dict[str, Tensor]:
-    """Every weight by its name, on the CPU. If there are both formats, safetensors are read."""
+    """All weights by name, on the CPU. If there are both formats, safetensors are read."""
     for name in (SAFE, PICKLE):
         if (folder / name).is_file():
             return _read_file(folder / name)
@@ -72,7 +72,7 @@ def _read_index(index: Path) -> dict[str, str]:
 
 
 class _Bounded(io.BufferedReader):
-    """A file of which no more is read at once than it has: a damaged pickle states lengths of gigabytes."""
+    """A file that never reads more at once than it contains: a damaged pickle may declare lengths of gigabytes."""
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or size < 0:
@@ -81,7 +81,7 @@ class _Bounded(io.BufferedReader):
 
 
 def _read_pickle(path: Path) -> dict[str, Tensor]:
-    """A file of torch.save, of which only tensors are read: anything else in it is refused."""
+    """Read a torch.save file with nothing but tensors: anything else is refused."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about the protocol of the pickle

@@ -1,4 +1,4 @@
-"""Whether the numbers and the punctuation of two sides agree."""
+"""Whether numbers and punctuation match on both sides."""
 
 import re
 import unicodedata
@@ -21,7 +21,7 @@ def numbers(text: str) -> Counter[str]:
 
 
 def numbers_disagree(source: str, target: str) -> bool:
-    """Whether both sides have numbers, and others; or one side alone has one that is rarely written in words."""
+    """Whether both sides have numbers and they differ, or one side has a number that is rarely spelled out."""
     if _COUNTED_IN_WORDS.search(source) or _COUNTED_IN_WORDS.search(target):
         return False
     first, second = numbers(source), numbers(target)
@@ -31,7 +31,7 @@ def numbers_disagree(source: str, target: str) -> bool:
 
 
 def punctuation_difference(source: str, target: str) -> int:
-    """How many marks one side has and the other does not. Commas and quotation marks do not count: languages differ."""
+    """The number of punctuation marks on one side only. Commas and quotation marks do not count: languages differ."""
     first, second = _marks(source), _marks(target)
     return sum(((first - second) + (second - first)).values())
 

@@ -1,4 +1,4 @@
-"""Questions with their contexts as inputs of a model: windows of a long context, and where in each the answer is."""
+"""Questions and contexts as model inputs: windows of a long context, and the answer span in each."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,7 +17,9 @@ MAX_LENGTH, STRIDE, MAX_QUESTION, MAX_ANSWER = 384, 128, 64, 30  # BERT's, of su
 
 
 class WindowSizes(NamedTuple):
-    """How contexts are read: subwords of a window with all that is in it, that two windows share, and of a question."""
+    """Window settings: maximum length in subwords including everything, overlap of two windows, and maximum question
+    length.
+    """
 
     max_length: int = MAX_LENGTH
     stride: int = STRIDE
@@ -25,7 +27,7 @@ class WindowSizes(NamedTuple):
 
 
 class QuestionInput(NamedTuple):
-    """A question and its context in pieces, and the windows of the context. `cut` says whether the question was."""
+    """A tokenized question and context, and the windows of the context. `cut`: whether the question was truncated."""
 
     question: list[int]
     context: AlignedPieces
@@ -33,15 +35,15 @@ class QuestionInput(NamedTuple):
     cut: bool
 
     def ids(self, window: Window, special: SpecialTokens) -> list[int]:
-        """What the model reads, within its special tokens."""
+        """The model input, with special tokens."""
         return join_parts([self.question, self.context.ids[slice(*window)]], special.delimiter)
 
     def offset(self, special: SpecialTokens) -> int:
-        """How many tokens are before those of the context."""
+        """The number of tokens before the context."""
         return len(special.before) + len(self.question) + len(special.delimiter)
 
     def answer(self, start: int, end: int) -> Window | None:
-        """The pieces of the context that cover these characters; None where it has none."""
+        """The tokens of the context that cover these characters; None if there are none."""
         spans = np.array(self.context.spans).reshape(-1, 2)
         first = int(np.searchsorted(spans[:, 1], start, side="right"))
         last = int(np.searchsorted(spans[:, 0], end, side="left")) - 1
@@ -51,7 +53,7 @@ class QuestionInput(NamedTuple):
 def question_inputs(
     pairs: Sequence[tuple[str, str]], vocabulary: AlignsPieces, special: SpecialTokens, sizes: WindowSizes
 ) -> Iterator[QuestionInput]:
-    """Each question with its context; a context that several questions share is encoded once."""
+    """Each question with its context; a context shared by several questions is encoded once."""
     contexts: dict[str, AlignedPieces] = {}
     encoded = vocabulary.encode_aligned([question.lstrip() for question, _ in pairs])
     around = len(special.before) + len(special.delimiter) + 1
@@ -68,7 +70,7 @@ def question_inputs(
 
 
 def answer_rows(own: QuestionInput, question: Question, special: SpecialTokens) -> list[tuple[list[int], list[int]]]:
-    """Each window with the tokens where the answer begins and ends; both are the first of all where the window lacks it."""
+    """Each window with the tokens where the answer begins and ends; both are the first token if the window lacks it."""
     offset, found = own.offset(special), None
     for text, start in question.answers[:1]:
         found = own.answer(start, start + len(text))
@@ -81,7 +83,7 @@ def answer_rows(own: QuestionInput, question: Question, special: SpecialTokens) 
 
 
 def collate_answers(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair) -> LabelledBatch:
-    """A padded batch; `labels` are the first and the last token of each answer."""
+    """A padded batch; `labels` are the first and last token of each answer."""
     tokens, valid, *segments = text_inputs(source, special[0])
     labels = np.array([np.asarray(own, dtype=np.int64) for own in target], dtype=np.int64).reshape(len(tokens), 2)
     return LabelledBatch(tokens, valid, torch.from_numpy(labels), *segments)

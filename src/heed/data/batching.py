@@ -1,6 +1,5 @@
-"""Batches of similar lengths within a token budget, in an order that depends on the seed and the epoch alone.
-
-The batches after a position depend on nothing but (seed, epoch, index), so resuming means starting there.
+"""Batches of similar lengths within a token budget, in an order that depends only on the seed and the epoch. The
+batches after a position depend only on (seed, epoch, index), so resuming means starting there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +34,7 @@ class DataPosition(NamedTuple):
 class Batch(NamedTuple):
     """Source tokens, decoder inputs, and the token expected at each target position that is not padding.
 
-    `positions` index the flattened (b, t) inputs; `expected` are the tokens due there. Where source words are masked,
+    `positions` index the flattened (b, t) inputs; `expected` are the tokens due there. If source words are masked,
     `masked_positions` index the flattened (b, s) source, and `masked_tokens` are the original tokens.
     """
 
@@ -51,7 +50,9 @@ class Batch(NamedTuple):
 
 
 class LabelledBatch(NamedTuple):
-    """Texts, and the index of each text's label; `segments` say of which part of its text a token is, to models that ask."""
+    """Texts, and the index of each text's label; `segments` are the segment ids of the tokens, for models that use
+    them.
+    """
 
     source: Tensor
     valid: Tensor
@@ -62,12 +63,12 @@ class LabelledBatch(NamedTuple):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What a model reads: tokens, where they are not padding, and segments where there are any."""
+        """The model input: tokens, mask and, if there are any, segments."""
         return (self.source, self.valid) if self.segments is None else (self.source, self.valid, self.segments)
 
 
 def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """The sentences of each batch: similar lengths, at most `budget` slots a side, padding included."""
+    """The sentences of each batch: similar lengths, at most `budget` tokens per side, including padding."""
     random = np.random.default_rng([seed, epoch])
     longest, index_type = np.maximum(source, target), np.int32 if len(source) < 2**31 else np.int64
     order = random.permutation(np.arange(len(source), dtype=index_type))  # mixes sentences of equal length every epoch
@@ -79,7 +80,9 @@ def plan(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: 
 
 
 def plan_packed(source: np.ndarray, target: np.ndarray, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """The sentences of each packed batch: lengths that share a kernel, at most `budget` tokens a side, or one sentence."""
+    """The sentences of each packed batch: lengths that share a kernel, at most `budget` tokens per side, or one
+    sentence.
+    """
     random = np.random.default_rng([seed, epoch])
     index_type = np.int32 if len(source) < 2**31 else np.int64
     order = random.permutation(np.arange(len(source), dtype=index_type))
@@ -107,7 +110,7 @@ def _boundaries(lengths: np.ndarray, budget: int) -> list[int]:
 
 
 def shard_mask(tokens: np.ndarray, rank: int, world: int) -> np.ndarray:
-    """Which rows belong to `rank`: dealt out back and forth, longest first, so that all ranks get similar token counts."""
+    """The rows of `rank`: dealt out back and forth, longest first, so that all ranks get similar token counts."""
     turn = np.arange(len(tokens)) % (2 * world)
     mine = np.empty(len(tokens), dtype=bool)
     mine[np.argsort(-tokens, kind="stable")] = np.minimum(turn, 2 * world - 1 - turn) == rank
@@ -115,7 +118,9 @@ def shard_mask(tokens: np.ndarray, rank: int, world: int) -> np.ndarray:
 
 
 def collate(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair = SPECIAL_PAIR) -> Batch:
-    """A padded batch: the source with its end token, the target shifted by one. Of no rows, one row without a loss."""
+    """A padded batch: the source with its end token, the target shifted by one. Without rows, a single row without a
+    loss.
+    """
     (sources, valid), (outputs, target_valid) = pad(source, special[0]), pad(target, special[1])
     if not len(sources):
         return _empty_batch(special)
@@ -135,7 +140,7 @@ def _empty_batch(special: SpecialPair) -> Batch:
 
 
 def collate_masked(examples: Sequence[tuple], special: SpecialPair) -> Batch:
-    """A padded batch of examples made by noise, with the masked words where the noise returns them."""
+    """A padded batch of noised examples, with the masked words if the noise returns them."""
     batch = collate([example[0] for example in examples], [example[1] for example in examples], special)
     if not examples or len(examples[0]) == 2:
         return batch
@@ -146,7 +151,7 @@ def collate_masked(examples: Sequence[tuple], special: SpecialPair) -> Batch:
 
 
 def pad(rows: Sequence[Ids], special: SpecialTokens = SPECIAL_TOKENS) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of ids within their special tokens as one padded array, and where it is not padding."""
+    """Rows of ids with their special tokens as one padded array, and its mask."""
     ragged, first = as_ragged(rows), len(special.before)
     position = np.arange(ragged.lengths.max(initial=0) + 1)
     array = np.full((len(ragged), first + len(position)), special.pad, dtype=np.int64)
@@ -159,7 +164,9 @@ def pad(rows: Sequence[Ids], special: SpecialTokens = SPECIAL_TOKENS) -> tuple[n
 
 
 def segment_ids(tokens: np.ndarray, valid: np.ndarray, special: SpecialTokens) -> np.ndarray | None:
-    """0 at the first text of each row, with the delimiter after it, and at padding; 1 at what follows. None where no model asks."""
+    """Segment ids: 0 for the first text of each row with its delimiter, and for padding; 1 for the rest. None if the
+    model uses none.
+    """
     if not special.segments:
         return None
     size, length = len(special.delimiter), tokens.shape[1]
@@ -172,7 +179,7 @@ def segment_ids(tokens: np.ndarray, valid: np.ndarray, special: SpecialTokens) -
 
 
 def text_inputs(rows: Sequence[Ids], special: SpecialTokens) -> tuple[Tensor, ...]:
-    """What a model reads of texts: tokens, where they are not padding, and segments where its vocabulary has them."""
+    """The model input of texts: tokens, mask and, if the vocabulary has them, segments."""
     tokens, valid = pad(rows, special)
     segments = segment_ids(tokens, valid, special)
     return tuple(torch.from_numpy(part) for part in (tokens, valid, segments) if part is not None)
@@ -197,9 +204,9 @@ class Batches:
         plan: Callable = plan,
         weights: Sequence[float] = (),
     ):
-        """`weights` are those of the corpora that the corpus is made of. `noise` makes examples from the sources alone. `collate` makes a batch of any number of rows, also of none.
-
-        `share` is (rank, world): each of `world` processes gets its part of the rows of every batch.
+        """`weights` are those of the individual corpora. `noise` creates examples from sources alone. `collate`
+        builds a batch from any number of rows, including none. `share` is (rank, world size): each process gets its
+        part of the rows of every batch.
         """
         if not 0 <= share[0] < share[1]:
             raise ValueError(f"share is {share}; it must be (rank, world size) with 0 <= rank < world size")
@@ -218,7 +225,7 @@ class Batches:
     def start(
         self, position: tuple[int, int] = (0, 0), worker: int = 0, workers: int = 1
     ) -> Iterator[tuple[DataPosition, Any]]:
-        """Each batch with the position after it; of `workers` that take turns, the batches of number `worker`."""
+        """Each batch with the position after it; with `workers` taking turns, those of number `worker`."""
         for after, rows, current in islice(self._schedule(position), worker, None, workers):
             yield after, self.make(rows, current)
 
@@ -261,7 +268,9 @@ class Batches:
         return as_ragged([new if len(new) < self.max_length else old for new, old in zip(sampled, plain, strict=True)])
 
     def _sampled(self, side: int, texts: RaggedRows, mine: np.ndarray, seeds: list[int]) -> RaggedRows:
-        """My texts in sampled subwords; one draw for all words of all texts, so that the share does not change the result."""
+        """The texts of this process in sampled subwords; random numbers are drawn for all texts, so that sharding does not
+        change the result.
+        """
         seed = int(np.random.SeedSequence(seeds).generate_state(1)[0])
         counts = texts.count(ord(" "))
         draws = np.random.default_rng(seed).integers(0, DRAWS, counts.sum())
@@ -276,7 +285,7 @@ class Batches:
 
 
 def by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Batches of row numbers, longest rows first: similar lengths, at most `budget` slots with padding."""
+    """Batches of row numbers, longest rows first: similar lengths, at most `budget` tokens including padding."""
     rows: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if rows and lengths[rows[0]] * (len(rows) + 1) > budget:

@@ -1,6 +1,6 @@
-"""Which pairs of a corpus are not trained on, and why: rules that need more than one pair, and what was held out.
-
-Keeps 26 bytes of memory a pair; sorting takes four times as much for a moment. Models of the corpus (letters, lexicon) are learned from a sample of bounded size.
+"""Which pairs of a corpus are excluded from training, and why: rules that need more than one pair, and the held-out
+pairs. Uses 26 bytes of memory per pair, and four times as much while sorting. Models of the corpus (letters, lexicon)
+are learned from a sample of bounded size.
 """
 
 import dataclasses
@@ -31,9 +31,9 @@ Tell = Callable[[str, int], None]
 
 @dataclasses.dataclass(frozen=True)
 class Cleaning:
-    """What decides which pairs are trained on. With `sides` 1, the target is a label or the source again.
+    """The filtering settings. With `sides` 1, the target is a label or the source again.
 
-    `valid` are the pairs to validate on; without any, `holdout` pairs are held out.
+    `valid` are the validation pairs; without any, `holdout` pairs are held out.
     """
 
     filters: FiltersConfig
@@ -49,13 +49,13 @@ class Cleaning:
                 language_id.check(spoken[: self.sides], "filters.language")
 
     def key(self) -> list:
-        """What is different where other pairs are trained on, for the cache."""
+        """The cache key of settings that change which pairs are used."""
         hashes = [own.tolist() for own in self._valid_hashes()] if self.filters.overlap else []
         spoken = [own[: self.sides] for own in self.languages] if self.filters.language else []
         return [dataclasses.asdict(self.filters), self.holdout, hashes, spoken, self.sides]
 
     def earlier_key(self) -> dict | None:
-        """What an earlier version, which had fewer filters, hashed; None where the others are on."""
+        """The key of an earlier version with fewer filters; None if others are on."""
         own = dataclasses.asdict(self.filters)
         later = any(value for name, value in own.items() if name not in rules.FIRST)
         return None if later else {name: own[name] for name in rules.FIRST}
@@ -97,7 +97,7 @@ class Cleaning:
         return pair_hash(source, target, origin), text_hash(source), second, SKIP_REASONS.index(rule), group
 
     def _mark_by_models(self, found: np.ndarray, first: np.ndarray, lines: Lines, pair: Pair, tell: Tell) -> None:
-        """Mark pairs that are swapped or misaligned, by models learned from the `first` pairs of their kind."""
+        """Mark swapped or misaligned pairs, using models learned from the `first` pairs of their kind."""
         config = self.filters
         several = any(origin.direction for origin in self.origins)  # of which a model of two sides tells nothing
         if several or not (config.swapped or config.misaligned) or not first.any():
@@ -121,7 +121,7 @@ class Cleaning:
             tell("comparing", done)
 
     def _mark_overlap(self, found: np.ndarray, scanned: np.ndarray) -> None:
-        """Mark the pairs to train on of which a side is in the validation set."""
+        """Mark training pairs with a side in the validation set."""
         held = found == SKIP_REASONS.index("held out")
         for side, valid in zip(("source", "target"), self._valid_hashes(), strict=False):
             hashes = scanned[side]
@@ -144,7 +144,7 @@ def _mark(found: np.ndarray, where: np.ndarray, rule: str) -> None:
 
 
 def _beyond(hashes: np.ndarray, counted: np.ndarray, limit: int) -> np.ndarray:
-    """Whether `limit` pairs before this one, of those that are `counted`, have the same text."""
+    """Whether `limit` earlier pairs, of those `counted`, have the same text."""
     order = np.flatnonzero(counted)
     order = order[np.argsort(hashes[order], kind="stable")]
     ordered = hashes[order]
@@ -155,7 +155,7 @@ def _beyond(hashes: np.ndarray, counted: np.ndarray, limit: int) -> np.ndarray:
 
 
 def _sample(lines: Lines, wanted: np.ndarray) -> list[Line]:
-    """Lines spread over the corpus, of those that are `wanted`."""
+    """Lines spread over the corpus, of those `wanted`."""
     step = -(-len(wanted) // SAMPLE)
     numbered = islice(enumerate(lines()), 0, None, step)
     return [line for number, line in numbered if wanted[number]]
@@ -166,7 +166,7 @@ def _encode(pair: Pair, lines: Sequence[Line]) -> list[list[list[int]]]:
 
 
 def _with_neighbours(lines: Iterable[Line], size: int) -> Iterator[tuple[list[Line], list[Line], list[Line]]]:
-    """Chunks of lines, each with the line before it and the line after it, where there is one."""
+    """Chunks of lines, each with its previous and next line, if any."""
     rest = iter(lines)
     before, chunk = [], list(islice(rest, size))
     while chunk:

@@ -15,14 +15,14 @@ class CorpusConfig:
     """One of several corpora."""
 
     name: str | None = None  # name in reports (default: the names of its first files)
-    source: list[str] = field(default_factory=list)  # as in [data]
+    source: list[str] = field(default_factory=list)  # files, as in [data]
     target: list[str] = field(default_factory=list)
     tsv: list[str] = field(default_factory=list)
     columns: list[int | str] = field(default_factory=lambda: [1, 2])
     weight: float = 1.0  # how often its pairs are used per epoch: 2 is twice, 0.5 a different half each time
     tag: str | None = None  # put before each source, as "<bt>" before back-translated text: one token of the vocabulary
     code: str | None = None  # control code of a language model: put before each document
-    source_language: str | None = None  # as the files are named
+    source_language: str | None = None  # default: from the file names
     target_language: str | None = None  # with several directions, >>de<< is put before each source
     valid_source: list[str] = field(default_factory=list)  # validation files, in these languages
     valid_target: list[str] = field(default_factory=list)
@@ -50,11 +50,11 @@ class CorpusConfig:
 
     @property
     def validated(self) -> bool:
-        """Whether validation files are named."""
+        """Whether validation files are given."""
         return bool(self.valid_source or self.valid_target or self.valid_tsv)
 
     def direction(self) -> Direction:
-        """The languages that are set; else those that the file names tell."""
+        """The languages that are set; otherwise those in the file names."""
         source, target = language_of_files(self.source), language_of_files(self.target)
         if source == target:  # then the endings mean something else
             source = target = None
@@ -109,7 +109,7 @@ class DataConfig:
             raise ValueError("the direction of data.valid_source and the like is unknown: set them in [[data.corpora]]")
 
     def _check_validated(self) -> None:
-        """Every direction is validated: on files, or on pairs that are held out of text that people wrote."""
+        """Every direction needs validation data: files, or pairs held out from genuine text."""
         if len(self.directions) < 2 and self.validated:
             return
         for direction in self.directions or [None] * bool(self.corpora):
@@ -124,30 +124,29 @@ class DataConfig:
 
     @property
     def validated(self) -> bool:
-        """Whether validation files are named."""
+        """Whether validation files are given."""
         own = bool(self.valid_source or self.valid_target or self.valid_tsv)
         return own or any(one.validated for one in self.corpora)
 
     @property
     def parts(self) -> list[CorpusConfig]:
-        """The corpora; files that [data] itself names are one."""
+        """The corpora; files given in [data] itself are one."""
         return self.corpora or [CorpusConfig(None, self.source, self.target, self.tsv, self.columns)]
 
     def direction(self, corpus: CorpusConfig) -> Direction:
-        """The languages of a corpus; where it tells none, those of [data]."""
+        """The languages of a corpus; otherwise those of [data]."""
         source, target = corpus.direction()
         return source or self.source_language, target or self.target_language
 
     @property
     def directions(self) -> list[Direction]:
-        """The different pairs of languages of the corpora, as far as they are known."""
+        """The distinct language pairs of the corpora, as far as they are known."""
         found = dict.fromkeys(self.direction(one) for one in self.corpora)
         return [direction for direction in found if None not in direction]
 
     def languages(self, before: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Those set; else those that the file names tell; else those of the pre-trained model, `before`.
-
-        Where corpora have several, none.
+        """Those that are set; else those in the file names; else those of the pre-trained model, `before`. None if
+        corpora differ.
         """
         parts = [] if self.phrasebook else [one.direction() for one in self.parts]
         sides = [{pair[side] for pair in parts} - {None} for side in (0, 1)]

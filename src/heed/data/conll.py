@@ -1,4 +1,4 @@
-"""CoNLL files: a word and its label a line, in columns that white space separates, and a blank line between sentences."""
+"""CoNLL files: one word and label per line, in whitespace-separated columns, and a blank line between sentences."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,9 @@ class ConllConfig:
 
 
 class Sentence(NamedTuple):
-    """Words, their labels (none where they are not read), and where each is: the path, and the line of the first."""
+    """Words, their labels (empty if they are not read), and where they are: the path, and the line of the first
+    word.
+    """
 
     words: tuple[str, ...]
     labels: tuple[str, ...]
@@ -47,14 +49,14 @@ class Sentence(NamedTuple):
 
 
 class ConllFile(NamedTuple):
-    """The sentences of a file, and how many lines that begin a document were left out."""
+    """The sentences of a file, and the number of skipped document lines."""
 
     sentences: list[Sentence]
     documents: int
 
 
 def read(path: Path, word: int = 1, label: int | None = -1) -> ConllFile:
-    """The sentences of a file; without `label`, their words alone."""
+    """The sentences of a file; without `label`, words only."""
     found, words, labels, documents, first = [], [], [], 0, 1
 
     def end() -> None:
@@ -89,7 +91,7 @@ def _cell(cells: Sequence[str], column: int, path: Path, number: int, what: str,
 
 
 def find_scheme(sentences: Sequence[Sentence], repair: bool = False) -> str:
-    """The scheme that all labels keep to; with `repair`, BIO where there is none."""
+    """The scheme that all labels follow; with `repair`, BIO if there is none."""
     first = {scheme: _first_violation(sentences, scheme) for scheme in ("bio", "iob1", "bioes")}
     names = {label for one in sentences for label in one.labels}
     scheme = guess_scheme(names, lambda scheme: first[scheme] is None)
@@ -111,7 +113,7 @@ def _sentence(found: tuple[str, str], scheme: str) -> str:
 
 
 def check_scheme(sentences: Sequence[Sentence], scheme: str, repair: bool = False) -> int:
-    """Refuse labels that the scheme forbids, or with `repair` count the sentences that have one."""
+    """Refuse labels that violate the scheme, or with `repair` count their sentences."""
     if not repair and (found := _first_violation(sentences, scheme)) is not None:
         raise ValueError(_sentence(found, scheme))
     return sum(violation(one.labels, scheme) is not None for one in sentences)

@@ -1,6 +1,5 @@
-"""Which texts were trained on, as hashes: so that none of them is validated or tested on unnoticed.
-
-Two texts are the same here if they differ only in case, white space or punctuation.
+"""Hashes of the training texts, to detect validation and test texts that were trained on. Two texts are considered
+equal if they differ only in case, whitespace or punctuation.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ NO_TEXT = 0  # the hash of a text without letters and digits, which is the same 
 
 
 class _Kept(dict):
-    """For str.translate: punctuation and white space are dropped."""
+    """For str.translate: drops punctuation and whitespace."""
 
     def __missing__(self, code: int) -> int | None:
         dropped = unicodedata.category(chr(code))[0] in "PZC"
@@ -32,17 +31,17 @@ _KEPT = _Kept()
 
 
 def normalize(text: str) -> str:
-    """A text without case, white space and punctuation."""
+    """A text without case, whitespace and punctuation."""
     return unicodedata.normalize("NFKC", text).casefold().translate(_KEPT)
 
 
 def is_long(line: str) -> bool:
-    """Whether a line of a text has enough letters that it tells where it is from."""
+    """Whether a line has enough letters to identify its origin."""
     return len(normalize(line)) >= MIN_LINE
 
 
 def text_hash(text: str) -> int:
-    """64 bits of a hash of the normalized text."""
+    """A 64-bit hash of the normalized text."""
     normal = normalize(text)
     if not normal:
         return NO_TEXT
@@ -59,7 +58,9 @@ def occurs_in(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 class HashCollector:
-    """The distinct hashes of a side; of more than `limit`, the smallest, which is a random sample of the texts."""
+    """The distinct hashes of a side; if there are more than `limit`, the smallest, which is a random sample of the
+    texts.
+    """
 
     def __init__(self, limit: int = MAX_HASHES):
         self.limit, self.hashes, self.recent = limit, np.zeros(0, np.uint64), []
@@ -86,24 +87,26 @@ class HashCollector:
 
 
 def write(path: Path, collectors: dict[str, HashCollector]) -> None:
-    """The hashes of the sides, by name; the metadata say from which hash on they are left out."""
+    """Save the hashes of the sides by name; the metadata state the hash from which they are dropped."""
     arrays = {side: collector.finish() for side, collector in collectors.items()}
     ends = {side: str(collector.end) for side, collector in collectors.items() if collector.end is not None}
     path.write_bytes(save(arrays, metadata=ends))
 
 
 class TrainedTexts(NamedTuple):
-    """The hashes of the texts of each side that were trained on, sorted, and from which hash on they are left out."""
+    """The sorted hashes of the training texts of each side, and the hash from which they are dropped."""
 
     sides: dict[str, np.ndarray]
     ends: dict[str, int]
 
     def seen(self, side: str, texts: Sequence[str]) -> np.ndarray:
-        """Whether each text was trained on. Of a sample of the training texts, only texts of that sample can be found."""
+        """Whether each text was trained on. If only a sample of the training texts is stored, only those can be
+        found.
+        """
         return occurs_in(text_hashes(texts), self.sides.get(side, np.zeros(0, np.uint64)))
 
     def share(self, side: str) -> float:
-        """The share of the training texts that is known."""
+        """The share of the training texts that is stored."""
         return self.ends[side] / 2**64 if side in self.ends else 1.0
 
 
@@ -135,7 +138,7 @@ class Seen(NamedTuple):
         return self.either > 0
 
     def describe(self) -> str:
-        """In a sentence, without its beginning."""
+        """As a sentence, without its subject."""
         found = (
             f"{self.either:,} of {self.total:,} test pairs ({self.sources:,} sources, {self.references:,} references)"
         )
@@ -149,7 +152,7 @@ class Seen(NamedTuple):
 
 
 def count_seen(trained: TrainedTexts, sources: Sequence[str], references: Sequence[Sequence[str]]) -> Seen:
-    """How many test pairs have a side that was trained on; a pair may have several references."""
+    """Count test pairs with a side that was trained on; a pair may have several references."""
     first = trained.seen("source", sources)
     second = np.any([trained.seen("target", texts) for texts in references], axis=0)
     share = min(trained.share("source"), trained.share("target"))
@@ -157,7 +160,7 @@ def count_seen(trained: TrainedTexts, sources: Sequence[str], references: Sequen
 
 
 class SeenLines(NamedTuple):
-    """How many of `total` lines of a text were trained on, with how many of its characters, as far as is known."""
+    """How many of `total` lines of a text, and how many of its characters, were trained on, as far as is known."""
 
     lines: int
     total: int
@@ -169,7 +172,7 @@ class SeenLines(NamedTuple):
         return self.lines > 0
 
     def describe(self) -> str:
-        """In a sentence, without its beginning."""
+        """As a sentence, without its subject."""
         known = "" if self.share == 1.0 else f" at least, judging by {self.share:.1%} of the training lines"
         found = (
             f"{self.lines:,} of the {self.total:,} lines of this text ({self.characters:.1%} of its characters){known}"
@@ -178,7 +181,7 @@ class SeenLines(NamedTuple):
 
 
 def count_seen_lines(trained: TrainedTexts, lines: Sequence[str]) -> SeenLines:
-    """How many lines of a text were trained on; short ones count as not."""
+    """Count lines of a text that were trained on; short lines do not count."""
     found = trained.seen("text", lines) & np.fromiter(map(is_long, lines), dtype=bool, count=len(lines))
     sizes = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
     characters = float(sizes[found].sum() / max(1, sizes.sum()))
@@ -197,18 +200,18 @@ class SeenTexts(NamedTuple):
         return self.texts > 0
 
     def describe(self) -> str:
-        """In a sentence, without its beginning."""
+        """As a sentence, without its subject."""
         known = "" if self.share == 1.0 else f" at least, judging by {self.share:.1%} of the training texts"
         found = f"{self.texts:,} of the {self.total:,} test texts{known}"
         return f"was trained on {found}: scores on them say little about unseen text"
 
 
 def count_seen_texts(trained: TrainedTexts, texts: Sequence[str]) -> SeenTexts:
-    """How many texts were trained on, whatever was told of them there."""
+    """Count texts that were trained on, whatever their labels were."""
     return SeenTexts(int(trained.seen("source", texts).sum()), len(texts), trained.share("source"))
 
 
 def find(folder: Path) -> Path | None:
-    """The file of a run, or of the run that a model folder is part of; None where there is none."""
+    """The hash file of a run, or of the run that a model folder belongs to; None if there is none."""
     run = folder.absolute().parent if folder.name == "model" else folder
     return run / FILE if (run / FILE).is_file() else None

@@ -1,7 +1,6 @@
-"""A parallel corpus as token ids in memory-mapped arrays: built once, reused, of any size.
-
-A folder holds for each side the concatenated ids of all sentences (`source.ids`), the offsets of the sentences
-(`source.offsets`), and the text itself if subwords are sampled anew in every epoch.
+"""A parallel corpus as token ids in memory-mapped arrays: built once, reused, of any size. For each side, the folder
+has the concatenated ids of all sentences (`source.ids`), their offsets (`source.offsets`), and the text itself if
+subwords are sampled in every epoch.
 """
 
 import json
@@ -94,7 +93,7 @@ class Corpus:
 
     @property
     def longest(self) -> int:
-        """The number of tokens of the longest source."""
+        """The length of the longest source in tokens."""
         return int(self.source.lengths.max())
 
     def prefixes_of(self, rows: np.ndarray) -> list[list[int]]:
@@ -118,10 +117,9 @@ def build(  # noqa: PLR0913 (the parts of a corpus, each by its name)
     prefixes: Sequence[list[int]] = ((),),
     progress: Callable[[int], None] = lambda count: None,
 ) -> Corpus:
-    """Encode `lines` into `folder`, without the pairs that `skip` marks or the filters reject.
-
-    Text without translations has one of the `sides`, and its lines hold it twice. `prefixes` are, for each of several corpora,
-    the ids put before its sources. The folder appears only when complete.
+    """Encode `lines` into `folder`, without pairs that are marked in `skip` or rejected by the filters. Monolingual
+    text has a single side, which its lines contain twice. `prefixes` are, for each corpus, the ids put before its
+    sources. The folder appears only when complete.
     """
     dtype = np.uint16 if max(map(len, vocabularies)) <= 2**16 else np.uint32
     reports, read = [FilterReport() for _ in prefixes], 0
@@ -168,7 +166,7 @@ def write_rows(
     facts: Mapping[str, Any],
     texts: Iterable[str] = (),
 ) -> Corpus:
-    """A corpus of rows of ids below `largest`, already encoded; `facts` are what is to be known of them, `texts` what they say."""
+    """A corpus of rows of ids below `largest`, already encoded; `facts` describes them, `texts` are their texts."""
     dtype, count = np.dtype(np.uint16 if largest <= 2**16 else np.uint32), 0
     with atomic_folder(folder, "keep") as unfinished:
         with ExitStack() as files:
@@ -202,7 +200,7 @@ def _kept(
     out: RejectedWriter,
     prefix: Sequence[int],
 ) -> Iterator[tuple[Line, tuple[list[int], list[int]]]]:
-    """The pairs of a chunk that are trained on, with their ids; the others are counted and written down."""
+    """The training pairs of a chunk, with their ids; rejected pairs are counted and reported."""
     report.read += len(chunk)
     candidates = []
     for number, raw in enumerate(chunk):
@@ -243,7 +241,7 @@ def read_held_out(folder: Path) -> list[Line]:
 
 
 class _Writer:
-    """Appends rows to a file, and the offsets of their ends to another."""
+    """Appends rows to a file, and their end offsets to another."""
 
     def __init__(self, rows: Path, offsets: Path, files: ExitStack):
         self.rows, self.offsets = (files.enter_context(path.open("wb")) for path in (rows, offsets))
@@ -262,13 +260,13 @@ def _memory_map(path: Path, dtype: np.dtype) -> np.ndarray:
 
 
 def _check_offsets(path: Path, offsets: np.ndarray, items: np.ndarray) -> None:
-    """Refuse offsets that do not go from the first item to the last, before they are followed."""
+    """Refuse offsets that do not run from the first item to the last, before they are used."""
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(items) or (offsets[1:] < offsets[:-1]).any():
         raise ValueError(f"{path.name} does not match the data it indexes")
 
 
 def _finish(folder: Path, metadata: Mapping[str, Any]) -> None:
-    """Write what is known of a corpus, and the checksums of its files."""
+    """Write the description of a corpus, and the checksums of its files."""
     (folder / "corpus.json").write_text(json.dumps(metadata, indent=2), "utf-8", newline="\n")
     write_sums(folder)
 

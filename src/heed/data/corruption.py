@@ -1,7 +1,6 @@
-"""What pre-training does to a text, change by change: BART's corruptions, Pegasus' gap sentences, BERT's masking.
-
-The corruptions are those of `noise`, `gaps` and `masking`. Most are run on the places of the tokens instead of their ids,
-so that the result tells where each token came from.
+"""Corruptions for pre-training, change by change: BART's noise, Pegasus' gap sentences, BERT's masking. They are
+those of `noise`, `gaps` and `masking`. Most are run on token positions instead of ids, so that the result shows where
+each token came from.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +19,9 @@ MASK, BERT_MASK, GAP = "<mask>", "[MASK]", "[MASK1]"  # as BART, BERT and Pegasu
 
 @dataclass(frozen=True)
 class Change:
-    """What stands in the corrupted text, and what it was: kept, moved, deleted, masked, inserted, replaced or chosen (80/10/10: to be predicted, though it stays)."""
+    """A token of the corrupted text, and what happened to it: kept, moved, deleted, masked, inserted, replaced or
+    chosen (80/10/10: unchanged, but to be predicted).
+    """
 
     kind: str
     was: tuple[str, ...]
@@ -29,7 +30,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Text:
-    """A text in tokens, with an id for each, and all ids that may replace one, with their tokens."""
+    """A tokenized text with ids, and all ids that may replace one, with their tokens."""
 
     tokens: list[str]
     ids: list[int]
@@ -58,7 +59,7 @@ def delete(text: Text, generator: Generator, rate: float) -> list[Change]:
 
 
 def infill(text: Text, generator: Generator, rate: float) -> list[Change]:
-    """Text infilling: spans of about three tokens become one mask each; a span of none inserts a mask."""
+    """Text infilling: spans of about three tokens become one mask each; an empty span inserts a mask."""
     end = len(text.tokens)
     places = [*noise.infill(range(end), generator, end, rate).tolist(), end]
     changes, after = [], 0
@@ -85,13 +86,13 @@ def permute(text: Text, generator: Generator, rate: float) -> list[Change]:
 
 
 def rotate(text: Text, generator: Generator, rate: float) -> list[Change]:
-    """Document rotation: the text starts at a random token, and what was before it moves to the end."""
+    """Document rotation: the text starts at a random token, and what came before it moves to the end."""
     places = noise.rotate(range(len(text.tokens)), generator).tolist()
     return [_kept(text.tokens[place], place < places[0]) for place in places]
 
 
 def gaps(text: Text, generator: Generator, rate: float) -> list[Change]:
-    """Gap sentences: the sentences most like the rest are removed, and the model has to write them."""
+    """Gap sentences: the sentences most similar to the rest are removed, and the model has to generate them."""
     size = max([*text.words, *text.ids]) + 1
     ends = noise.sentence_ends([text.words.get(number, "") for number in range(size)])
     special = SpecialTokens(pad=size, unknown=size, first=size, last=size, mask=size, gap=size)
@@ -106,7 +107,7 @@ def gaps(text: Text, generator: Generator, rate: float) -> list[Change]:
 
 
 def bert(text: Text, generator: Generator, rate: float) -> list[Change]:
-    """80/10/10: of the chosen tokens 80 % become the mask, 10 % another token, and 10 % stay, to be predicted as well."""
+    """80/10/10: of the chosen tokens 80 % become the mask, 10 % another token, and 10 % stay; all are predicted."""
     size = max([*text.words, *text.ids]) + 1
     ordinary = np.isin(np.arange(size + 1), list(text.words))
     tokens = np.array(text.ids, dtype=np.int64)
@@ -125,7 +126,7 @@ def _kept(token: str, moved: bool = False) -> Change:
 
 @dataclass(frozen=True)
 class Corruption:
-    """A way to corrupt a text; `rate` is its usual one, None for one that has no rate."""
+    """A kind of corruption; `rate` is its default, None if it has no rate."""
 
     title: str
     run: Callable[[Text, Generator, float], list[Change]]
@@ -144,7 +145,7 @@ CORRUPTIONS = {
 
 
 def corrupt(kind: str, text: Text, seed: int = 0, rate: float | None = None) -> list[Change]:
-    """Corrupt a text; the same seed gives the same changes, whatever other kinds are asked for."""
+    """Corrupt a text; the same seed gives the same changes, whatever other kinds are requested."""
     if not text.tokens:
         raise ValueError("the text is empty")
     if rate is not None and not 0 <= rate <= 1:
@@ -155,5 +156,5 @@ def corrupt(kind: str, text: Text, seed: int = 0, rate: float | None = None) -> 
 
 
 def source_of(changes: Sequence[Change]) -> list[str]:
-    """The corrupted text: what a model is given."""
+    """The corrupted text: the model input."""
     return [change.now for change in changes if change.now]

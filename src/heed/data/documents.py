@@ -1,7 +1,6 @@
-"""Documents for language models: texts that do not see each other, and windows at random offsets of one long text.
-
-A document is a part of a stream: its lines, each with its end token. One that is longer than a window is cut into
-windows. Each is read as if an end token, or the control code of its corpus, stood before it.
+"""Documents for language models: texts that do not attend to each other, and windows at random offsets of one long
+text. A document is a part of a stream: its lines, each with its end token. Documents longer than a window are split.
+Each is read as if preceded by an end token, or by the control code of its corpus.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ DocumentKind = Literal["file", "paragraph", "line"]
 
 
 class PackedDocuments(NamedTuple):
-    """Documents in one row without padding, where each begins, and the token expected after each token."""
+    """Documents in one row without padding, their start positions, and the expected next token of each token."""
 
     tokens: Tensor
     expected: Tensor
@@ -34,7 +33,7 @@ class PackedDocuments(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batches of equal shape run the same kernels."""
+        """Batches of equal shape use the same kernels."""
         return self.tokens.shape[1], len(self.offsets.starts), self.offsets.longest
 
     def tensors(self) -> list[Tensor]:
@@ -46,7 +45,7 @@ class PackedDocuments(NamedTuple):
 
 
 class Boundaries:
-    """Notes which of the lines that pass begin a document. Blank lines belong to the document before them."""
+    """Records which lines begin a document. Blank lines belong to the document before them."""
 
     def __init__(self, kind: DocumentKind):
         self.kind = kind
@@ -66,12 +65,12 @@ class Boundaries:
             yield line.source
 
     def starts(self, lengths: Sequence[int]) -> np.ndarray:
-        """The first token of each document; `lengths` are the tokens of each line."""
+        """The first token of each document; `lengths` are the numbers of tokens per line."""
         return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)[:-1]])[self.lines]
 
 
 class Pieces(NamedTuple):
-    """Documents cut to a window: the start and length of each piece, what is read before it, and its corpus."""
+    """Documents split into windows: the start and length of each piece, its prefix, and its corpus."""
 
     starts: np.ndarray
     lengths: np.ndarray
@@ -91,9 +90,8 @@ def cut_documents(
     last: int,
     codes: Sequence[int | None] = (),
 ) -> Pieces:
-    """Cut each document into windows. `codes` are those of the corpora; a piece begins with its code.
-
-    Without one, the first piece of a document is read after the end token `last`, and any other after the token before it.
+    """Split each document into windows. `codes` are the control codes of the corpora; every piece begins with its
+    code. Without one, the first piece of a document follows the end token `last`, and any other the token before it.
     """
     lengths = np.diff(starts, append=len(ids))
     counts = -(-lengths // window)
@@ -110,7 +108,7 @@ def cut_documents(
 
 
 class DocumentBatches:
-    """Batches of documents, epoch after epoch: packed into one row, or padded, a row each."""
+    """Batches of documents, epoch after epoch: packed into one row, or padded, one per row."""
 
     def __init__(  # noqa: PLR0913 (the parts of a batch, each by its name)
         self,
@@ -125,13 +123,13 @@ class DocumentBatches:
         weights: Sequence[float] = (),
         slots: int = 1,
     ):
-        """Packed batches are filled up to a multiple of `slots`, so that few shapes come up."""
+        """Packed batches are padded to a multiple of `slots`, so that few shapes occur."""
         self.ids, self.pieces, self.budget, self.pad, self.seed, self.share = ids, pieces, budget, pad, seed, share
         self.grouping, self.slots = grouping, slots
         self.weights = list(weights) if any(weight != 1 for weight in weights) else []
 
     def plan(self, epoch: int) -> list[np.ndarray]:
-        """The pieces of each batch; they depend on (seed, epoch) alone."""
+        """The pieces of each batch; they depend only on (seed, epoch)."""
         rows = np.arange(len(self.pieces))
         if self.weights:
             counts = np.bincount(self.pieces.corpora, minlength=len(self.weights)).tolist()
@@ -142,7 +140,7 @@ class DocumentBatches:
     def start(
         self, position: DataPosition, worker: int = 0, workers: int = 1
     ) -> Iterator[tuple[DataPosition, Window | PackedDocuments]]:
-        """Batches from a position on, each with the position after it; of several workers, those of one."""
+        """Batches from a position on, each with the position after it; with several workers, those of one."""
         for after, rows in islice(self._schedule(position), worker, None, workers):
             yield after, self.make(rows)
 
@@ -155,7 +153,7 @@ class DocumentBatches:
             epoch, index = epoch + 1, 0
 
     def make(self, rows: np.ndarray) -> Window | PackedDocuments:
-        """A batch of this process's share of these pieces; without one, of one token that is not predicted."""
+        """A batch of this process's share of these pieces; if it is empty, one token that is not predicted."""
         mine = rows[shard_mask(self.pieces.lengths[rows], *self.share)]
         collate = self._packed if self.grouping is plan_packed else self._padded
         return collate(mine, self.pieces.lengths[mine])
@@ -184,7 +182,7 @@ class DocumentBatches:
 
 
 class CorpusRange(NamedTuple):
-    """Where the text of a corpus lies in a stream, how often it is read, and its control code."""
+    """The range of a corpus in a stream, how often it is read, and its control code."""
 
     start: int
     end: int
@@ -193,11 +191,10 @@ class CorpusRange(NamedTuple):
 
 
 class RandomWindows:
-    """Windows at random offsets of one long text, as nanoGPT reads it: documents run on into each other.
-
-    A window lies in one of the `corpora` (default: the whole text), which is drawn by tokens times weight, and begins with
-    its code, if it has one. What a batch holds depends on (seed, epoch, index) alone. An epoch has as many tokens as the text
-    times the weights; a token may be drawn twice in it, or not at all.
+    """Windows at random offsets of one long text, as in nanoGPT: documents are concatenated. A window lies in one of
+    the `corpora` (default: the whole text), sampled by tokens times weight, and begins with its code, if any. A batch
+    depends only on (seed, epoch, index). An epoch has as many tokens as the text times the weights; a token may occur
+    twice in it, or not at all.
     """
 
     def __init__(
@@ -228,7 +225,7 @@ class RandomWindows:
         return self.batches
 
     def start(self, position: DataPosition, worker: int = 0, workers: int = 1) -> Iterator[tuple[DataPosition, Window]]:
-        """Batches from a position on, each with the position after it; of several workers, those of one."""
+        """Batches from a position on, each with the position after it; with several workers, those of one."""
         for number in islice(range(position.epoch * len(self) + position.index, 2**62), worker, None, workers):
             yield DataPosition(*divmod(number + 1, len(self))), self.make(DataPosition(*divmod(number, len(self))))
 
@@ -246,7 +243,7 @@ class RandomWindows:
         return Window(torch.from_numpy(tokens), torch.from_numpy(expected), True, expected.size)
 
     def _before(self, offset: int, corpus: CorpusRange) -> int:
-        """What a window is read after: a code, the token before it, or at the beginning the end token."""
+        """The token before a window: a code, the preceding token or, at the beginning, the end token."""
         if corpus.code is not None:
             return corpus.code
         return int(self.ids[offset - 1]) if offset > corpus.start else self.last

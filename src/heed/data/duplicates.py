@@ -1,4 +1,4 @@
-"""Which pairs of a corpus are duplicates, and which are held out for validation."""
+"""Duplicate pairs of a corpus, and pairs held out for validation."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ SKIP_REASONS = (None, "duplicate", "held out", *(rule for rule in filters.RULES 
 
 
 class Origin(NamedTuple):
-    """What matters of a corpus when pairs are held out: its direction, and whether its pairs may be held out."""
+    """What matters about a corpus for holding out pairs: its direction, and whether its pairs may be held out."""
 
     direction: int = 0
     genuine: bool = True
@@ -28,9 +28,8 @@ def find_skipped(
     share: float = 1.0,
     origins: Sequence[Origin] = (Origin(),),
 ) -> np.ndarray:
-    """For each pair of a corpus an index into SKIP_REASONS: a duplicate, held out for validation, or neither.
-
-    Takes nine bytes of memory a pair. `data/cleaning.py` does the same with all rules.
+    """For each pair of a corpus an index into SKIP_REASONS: duplicate, held out for validation, or neither. Uses nine
+    bytes of memory per pair. `data/cleaning.py` does the same with all rules.
     """
     hashed = (_hash_pair(line, config, origins[line.corpus]) for line in lines)
     checked = np.fromiter(hashed, dtype=[("hash", np.uint64), ("group", np.uint8)])
@@ -49,10 +48,9 @@ def find_repeated(hashes: np.ndarray) -> np.ndarray:
 def choose_skipped(
     hashes: np.ndarray, repeated: np.ndarray, group: np.ndarray, duplicates: bool, holdout: int, share: float
 ) -> np.ndarray:
-    """Which pairs are `duplicates`, if these are filtered, and which are held out for validation.
-
-    Pairs are held out by a hash of their text, so regardless of their order; at most this `share` of the corpus, but at
-    least one. Each `group` from 1 on, a direction, gets its part of `holdout`; of group 0 none is held out.
+    """Mark `duplicates`, if they are filtered, and pairs held out for validation. Pairs are held out by a hash of
+    their text, regardless of their order; at most this `share` of the corpus, but at least one. Each `group` from 1
+    on, a direction, gets its part of `holdout`; group 0 is never held out.
     """
     reasons = np.zeros(len(hashes), dtype=np.uint8)
     if duplicates:
@@ -68,14 +66,14 @@ def choose_skipped(
 
 
 def pair_hash(source: str, target: str, origin: Origin = Origin()) -> int:  # noqa: B008 (it is frozen)
-    """64 bits of a hash of a pair of texts; the same words may be right in two languages."""
+    """A 64-bit hash of a pair of texts; the same words may be correct in two languages."""
     direction = f"\t{origin.direction}" if origin.direction else ""
     digest = hashlib.blake2b(f"{source}\t{target}{direction}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
 
 def _hash_pair(line: Line, config: FiltersConfig, origin: Origin) -> tuple[int, int]:
-    """A hash of a pair, and its group: 0 if it must not be held out, because a filter takes it or it is not genuine."""
+    """A hash of a pair, and its group: 0 if it must not be held out, because it is filtered or not genuine text."""
     source, target = clean(line.source), clean(line.target)
     good = origin.genuine and filters.rule_for_text(config, source, target) is None
     return pair_hash(source, target, origin), (1 + origin.direction) * good

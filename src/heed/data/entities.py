@@ -1,7 +1,6 @@
-"""Labels of words as entities: the schemes BIO, IOB1 and BIOES, read and written.
-
-In BIO the first word of an entity has B-, the others I-. In IOB1 B- is only where an entity follows another of its type at
-once. In BIOES the last word has E-, and an entity of one word S-. Labels without prefixes are "plain".
+"""Word labels as entities, in the schemes BIO, IOB1 and BIOES. In BIO the first word of an entity has B-, the others
+I-. IOB1 uses B- only if an entity directly follows another of its type. In BIOES the last word has E-, and a
+single-word entity S-. Labels without prefixes are "plain".
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +21,7 @@ class Entity(NamedTuple):
 
 
 def split_label(label: str) -> tuple[str, str]:
-    """The prefix and the type; a label without a prefix is like one with I-."""
+    """The prefix and the type; a label without a prefix counts as I-."""
     if label == OUTSIDE:
         return OUTSIDE, ""
     prefix, dash, kind = label.partition("-")
@@ -30,7 +29,7 @@ def split_label(label: str) -> tuple[str, str]:
 
 
 def entities(labels: Iterable[str]) -> list[Entity]:
-    """The entities as conlleval and seqeval read them: an I- after another type, or after nothing, begins one."""
+    """The entities as conlleval and seqeval read them: an I- after another type, or after O, begins one."""
     found: list[Entity] = []
     before = OUTSIDE, ""
     for place, label in enumerate(labels):
@@ -60,7 +59,7 @@ def labels_of(found: Sequence[Entity], words: int, scheme: str) -> list[str]:
 
 
 def violation(labels: Sequence[str], scheme: str) -> tuple[int, str] | None:
-    """The first word whose label its scheme forbids, and why; None if all are right."""
+    """The first word whose label violates the scheme, and why; None if all are valid."""
     check = _RULES.get(scheme)
     before = OUTSIDE, ""
     for place, label in enumerate(labels if check else ()):
@@ -103,7 +102,9 @@ _RULES: dict[str, Callable[[Label, Label], str]] = {"bio": _bio, "iob1": _iob1, 
 
 
 def guess_scheme(names: Iterable[str], allowed: Callable[[str], bool]) -> str | None:
-    """The scheme of labels with these names; `allowed` tells whether a scheme allows all that are there. None: no scheme does."""
+    """The scheme of labels with these names; `allowed` says whether all labels are valid in a scheme. None: no scheme
+    fits.
+    """
     names = set(names)
     parts = {split_label(name) for name in names}
     if names - {OUTSIDE} and all(part == ("I", name) for name in names - {OUTSIDE} for part in [split_label(name)]):
@@ -114,12 +115,12 @@ def guess_scheme(names: Iterable[str], allowed: Callable[[str], bool]) -> str | 
 
 
 def scheme_of_model(names: Sequence[str]) -> str:
-    """The scheme in which a trained model predicts: IOB1 where a type has I- alone."""
+    """The scheme in which a trained model predicts: IOB1 if a type has only I-."""
     types = {kind for prefix, kind in map(split_label, names) if prefix == "I"}
     begun = {kind for prefix, kind in map(split_label, names) if prefix == "B"}
     return guess_scheme(names, lambda scheme: scheme != "bio" or types <= begun) or "bio"
 
 
 def label_names(types: Iterable[str]) -> list[str]:
-    """The labels of a new model in BIO."""
+    """The labels of a new model, in BIO."""
     return [OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(set(types)) for prefix in "BI")]

@@ -1,4 +1,4 @@
-"""Which pairs of a corpus are filtered, by which rule, and how many: nothing is dropped silently."""
+"""Filtered pairs of a corpus, counted by rule: nothing is dropped silently."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class FiltersConfig:
     )
     max_ratio: float = 9.0  # maximum length ratio of the two sides; 0 is no limit
     same: bool = True  # filter pairs with the same text on both sides
-    duplicates: bool = True  # filter pairs that occurred before
+    duplicates: bool = True  # filter duplicate pairs
     overlap: bool = True  # filter pairs with a side in the validation set, ignoring case and punctuation
     swapped: bool = (
         True  # filter pairs with source and target swapped, detected by their script (docs/guides/cleaning.md)
@@ -66,11 +66,11 @@ class FilterReport:
 
     @property
     def held_out(self) -> int:
-        """How many were held out for validation."""
+        """The number of pairs held out for validation."""
         return self.read - self.kept - sum(self.taken.values())
 
     def describe(self) -> str:
-        """How many pairs each rule filtered, in words."""
+        """How many pairs each rule filtered, as text."""
         taken = [f"{count:,} for {RULES[rule]}" for rule, count in self.taken.items() if count]
         return ", ".join(taken) or "none"
 

@@ -16,7 +16,7 @@ from heed.vocabularies.vocabulary import SpecialTokens
 
 
 class GapExample(NamedTuple):
-    """Encoder input, decoder output, and the positions and original tokens of the words that are masked in `source`."""
+    """Encoder input, decoder output, and the positions and original tokens of the words masked in `source`."""
 
     source: np.ndarray
     target: np.ndarray
@@ -25,14 +25,14 @@ class GapExample(NamedTuple):
 
 
 def principal(parts: Sequence[np.ndarray], generator: Generator) -> Iterator[int]:
-    """The sentences with the highest ROUGE-1 F1 against the rest of their text first ("Ind-Orig")."""
+    """Sentences by ROUGE-1 F1 against the rest of their text, highest first ("Ind-Orig")."""
     table = bag_counts([part.tolist() for part in parts])
     score = overlap_of_counts(table, table.sum(0) - table).f1
     yield from np.argsort(-score, kind="stable").tolist()
 
 
 def sequential(parts: Sequence[np.ndarray], generator: Generator) -> Iterator[int]:
-    """Greedily the sentence that, with those already chosen, has the highest F1 against what is left ("Seq-Orig")."""
+    """Greedily the sentence that, with those already chosen, has the highest F1 against the rest ("Seq-Orig")."""
     table = bag_counts([part.tolist() for part in parts])
     chosen: list[int] = []
     while left := [i for i in range(len(parts)) if i not in chosen]:
@@ -61,8 +61,8 @@ def mask_words(
 ) -> tuple[Tokens, Int[np.ndarray, " k"], Int[np.ndarray, " k"]]:
     """Mask words as BERT does (Devlin et al., 2018): the source, the positions, and the original tokens.
 
-    `maskable` tells which ids may be masked, or replace others. Of these tokens the share rates[0] is chosen: rates[1] of
-    the chosen become the mask, rates[2] a random other id, and the rest stay as they are.
+    `maskable` says which ids may be masked, or replace others. The share rates[0] of these tokens is chosen: rates[1]
+    of the chosen become the mask, rates[2] a random other id, and the rest are unchanged.
     """
     text, (share, masked, swapped) = copy_ids(tokens), rates
     assert mask is not None or not share * masked
@@ -80,10 +80,9 @@ def mask_words(
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """The source is a text with gaps and masked words, the target the sentences removed, in their order.
-
-    The share `gap_share` of the sentences is removed, but at least one, and never all. A text of one sentence has no gap:
-    its target is the whole text. The encoder alone predicts the masked words. `ends` tells which ids end a sentence.
+    """The source is a text with gaps and masked words, the target the removed sentences in order. `gap_share` of the
+    sentences is removed, at least one and never all. A single sentence has no gap: its target is the whole text. The
+    encoder predicts the masked words. `ends` says which ids end a sentence.
     """
 
     special: SpecialTokens
@@ -114,11 +113,11 @@ class Gaps:
 
     @cached_property
     def protected(self) -> np.ndarray:
-        """Which ids are never touched."""
+        """Ids that are never changed."""
         return np.isin(np.arange(len(self.ends)), protected_ids(self.special, self.keep))
 
     def __call__(self, tokens: Ids, generator: Generator) -> GapExample:
-        """Remove sentences, then mask words in what is left."""
+        """Remove sentences, then mask words in the rest."""
         parts = sentences(tokens, self.ends)
         removed = self.choose(parts, generator)
         left = _concatenate([copy_ids([self.special.gap]) if i in removed else part for i, part in enumerate(parts)])
@@ -127,7 +126,7 @@ class Gaps:
         return GapExample(source, _concatenate([parts[i] for i in removed] or parts), positions, expected)
 
     def choose(self, parts: Sequence[np.ndarray], generator: Generator) -> list[int]:
-        """Which sentences to remove, in order: never all, and none with a protected id."""
+        """The sentences to remove, in order: never all, and none with a protected id."""
         count = min(max(1, int(self.gap_share * len(parts) + 0.5)), len(parts) - 1)
         removable = (i for i in CHOICES[self.choice](parts, generator) if not self.protected[parts[i]].any())
         return sorted(islice(removable, count)) if count > 0 else []

@@ -1,4 +1,4 @@
-"""Items made ahead of time by another thread."""
+"""Prefetching in another thread."""
 
 import queue
 import threading
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def in_thread(items: Iterable[T], size: int = 8) -> Iterator[T]:
-    """The same items, made ahead by another thread."""
+    """The same items, prefetched by another thread."""
     ready: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=size)
     stopped = threading.Event()
     worker = threading.Thread(target=fill, args=(items, ready, lambda: not stopped.is_set()), daemon=True)
@@ -22,7 +22,7 @@ def in_thread(items: Iterable[T], size: int = 8) -> Iterator[T]:
 
 
 def fill(items: Iterable[Any], ready: Any, wanted: Callable[[], bool]) -> None:
-    """Put items into a queue as long as they are wanted; an error is passed on too."""
+    """Put items into a queue until stopped; errors are passed on too."""
 
     def put(kind: str, value: Any) -> bool:
         while wanted():

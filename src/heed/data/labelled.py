@@ -1,4 +1,4 @@
-"""Batches of texts with what is to be told of them: one input a text, one for each order of its parts, or one for each choice."""
+"""Batches of labelled texts: one input per text, one per order of its parts, or one per choice."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ def as_given(parts: Parts) -> list[Parts]:
 
 
 def both_orders(parts: Parts) -> list[Parts]:
-    """For similarity, which has no order (Radford et al., 2018)."""
+    """Both orders, for similarity, which is symmetric (Radford et al., 2018)."""
     return [parts, parts[::-1]]
 
 
@@ -32,7 +32,7 @@ def each_choice(parts: Parts) -> list[Parts]:
 
 @dataclass(frozen=True)
 class CollateTexts:
-    """A padded batch. Each target is one id: the index of a label, or with `numbers` the bits of a number."""
+    """A padded batch. Each target is one id: a label index or, with `numbers`, the bits of a number."""
 
     arrange: Arrange = as_given
     numbers: bool = False
@@ -49,7 +49,7 @@ class CollateTexts:
 
 
 def shorten(parts: Parts, room: int, delimiter: int) -> Parts:
-    """The parts, cut at their ends until they and the delimiters between them take no more than `room`, the longest first."""
+    """The parts, truncated until they and their delimiters fit into `room`, the longest first."""
     parts = [list(part) for part in parts]
     while sum(map(len, parts)) + delimiter * (len(parts) - 1) > max(0, room) and any(parts):
         max(parts, key=len).pop()
@@ -61,5 +61,5 @@ def _repeated(plan: Callable, inputs: int, source: np.ndarray, target: np.ndarra
 
 
 def planner(plan: Callable, inputs: int) -> Callable:
-    """The plan of batches for examples of several inputs, which together take as many times the room."""
+    """The batch plan for examples with several inputs, which take as many times the space."""
     return plan if inputs == 1 else partial(_repeated, plan, inputs)

@@ -1,4 +1,4 @@
-"""Masked words (Devlin et al., 2019): which tokens of a text are hidden, and what stands there instead."""
+"""Masked words (Devlin et al., 2019): which tokens of a text are hidden, and what replaces them."""
 
 from dataclasses import dataclass
 
@@ -19,10 +19,9 @@ TRIES = 10  # spans drawn for each token that is to be hidden; a text of few wor
 
 @dataclass(frozen=True, eq=False)
 class Masking:
-    """Of the `share` of hidden tokens, `masked` become the mask, `random` another token, and the rest stays as it is.
-
-    `ordinary` tells which ids are no special tokens: these alone are hidden or drawn. `word_starts` tells which ids begin a
-    word; with it whole words are hidden, and with `spans` several words in a row, all of them in the same way.
+    """Of the `share` of hidden tokens, `masked` become the mask, `random` another token, and the rest is unchanged.
+    `ordinary` says which ids are not special tokens: only these are hidden or drawn. `word_starts` says which ids
+    begin a word: then whole words are hidden, and with `spans` several consecutive words, all in the same way.
     """
 
     mask: int
@@ -43,7 +42,7 @@ class Masking:
     def __call__(
         self, tokens: Int[np.ndarray, " t"], starts: Bool[np.ndarray, " t"], generator: Generator
     ) -> tuple[Int[np.ndarray, " t"], Int[np.ndarray, " n"]]:
-        """The corrupted text and the hidden positions, in order; `starts` marks where sentences begin."""
+        """The corrupted text and the hidden positions, in order; `starts` marks the beginnings of sentences."""
         able = self.ordinary[tokens]
         budget = int(self.share * np.count_nonzero(able) + generator.random())  # random rounding: the mean is the share
         if self.word_starts is None:
@@ -63,7 +62,9 @@ class Masking:
 
 
 def _choose_words(words: np.ndarray, budget: int, generator: Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Whole words in random order; one that does not fit is passed over. `words` are the words of positions, -1 for none."""
+    """Whole words in random order; words that do not fit are skipped. `words` are the words of positions, -1 for
+    none.
+    """
     sizes, left, taken = np.bincount(words[words >= 0]), budget, []
     for word in generator.permutation(len(sizes)).tolist():
         if not left:
@@ -76,7 +77,7 @@ def _choose_words(words: np.ndarray, budget: int, generator: Generator) -> tuple
 
 
 def _choose_spans(words: np.ndarray, budget: int, generator: Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Spans of whole words that are no special tokens; the last one is shortened to what is left."""
+    """Spans of whole words without special tokens; the last one is shortened to fit."""
     count = int(words.max(initial=-1)) + 1
     first = np.searchsorted(np.maximum.accumulate(words), np.arange(count))
     sizes = np.bincount(words[words >= 0], minlength=count)
@@ -100,7 +101,7 @@ def _choose_spans(words: np.ndarray, budget: int, generator: Generator) -> tuple
 
 
 def ordinary_ids(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocab"]:
-    """Which ids are words or pieces of words: all but the special tokens, the unknown one among them."""
+    """Which ids are words or word pieces: all but the special tokens, including the unknown token."""
     special, found = vocabulary.special, np.ones(len(vocabulary), dtype=bool)
     own = {*protected_ids(special, (special.unknown, *special.never, *special.delimiter))}
     own |= vocabulary.special_ids() if isinstance(vocabulary, FastTokenizer) else set()

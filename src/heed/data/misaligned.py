@@ -1,7 +1,6 @@
-"""Pairs whose target belongs to the line before or after: found by a lexicon that is learned from the corpus itself.
-
-The lexicon is that of IBM model 1 (Brown et al., 1993). A pair scores how much likelier its target is given its source
-than by itself, in nats a subword.
+"""Pairs whose target belongs to the previous or next line, found with a lexicon learned from the corpus. The lexicon
+is IBM model 1 (Brown et al., 1993). The score of a pair is how much more likely its target is given its source than
+alone, in nats per subword.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ MIN_GAIN = 0.7  # nats by which a neighbour fits better
 
 
 class Lexicon(NamedTuple):
-    """p(target | source) of pairs of subwords in a hashed table, and p(target)."""
+    """p(target | source) of subword pairs in a hashed table, and p(target)."""
 
     keys: np.ndarray
     values: np.ndarray
@@ -69,7 +68,7 @@ def learn(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], si
 
 
 def find(lexicon: Lexicon, sources: RaggedRows, targets: RaggedRows) -> np.ndarray:
-    """Whether the target of each pair fits the source before or after clearly better than its own."""
+    """Whether the target of each pair fits the previous or next source clearly better than its own."""
     count = len(sources)
     own = _scores(lexicon, sources, targets, np.arange(count), np.arange(count))
     doubtful = np.flatnonzero(own < MAX_OWN)

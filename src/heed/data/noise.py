@@ -1,7 +1,6 @@
-"""The five corruptions of BART (Lewis et al., 2019): pure functions of tokens and a generator, and their composition.
-
-Tokens are the ids of a text without the special tokens around it. Inputs are never modified; the result is a new
-array. Ids in `keep` stay where they are: they are neither removed nor moved, and the rest is corrupted around them.
+"""The five corruptions of BART (Lewis et al., 2019): pure functions of tokens and a random generator, and their
+composition. Tokens are the ids of a text without special tokens. Inputs are never modified; the result is a new
+array. Ids in `keep` are neither removed nor moved; the rest is corrupted around them.
 """
 
 from collections.abc import Sequence
@@ -21,12 +20,16 @@ CLOSERS = "\"'”’»)]」』"
 
 
 def sentence_ends(pieces: Sequence[str]) -> Bool[np.ndarray, " vocab"]:
-    """Which pieces of a vocabulary end a sentence: a full stop, ! or ?, then nothing but closing quotes and brackets."""
+    """Which pieces of a vocabulary end a sentence: a full stop, ! or ?, followed only by closing quotes and
+    brackets.
+    """
     return np.array([piece.rstrip(CLOSERS).endswith(STOPS) for piece in pieces], dtype=bool)
 
 
 def sentences(tokens: Ids, ends: Bool[np.ndarray, " vocab"]) -> list[np.ndarray]:
-    """The sentences of a text, in order; consecutive end marks ("?!") stay together, the last sentence may have none."""
+    """The sentences of a text, in order; consecutive end marks ("?!") stay together, and the last sentence may have
+    none.
+    """
     text = copy_ids(tokens)
     final = ends[text]
     cuts = np.flatnonzero(final[:-1] & ~final[1:]) + 1
@@ -49,8 +52,8 @@ def delete_tokens(tokens: Ids, generator: Generator, share: float, keep: Ids = (
 def infill(tokens: Ids, generator: Generator, mask: int, share: float, keep: Ids = (), mean: float = 3.0) -> Tokens:
     """Text infilling: spans covering `share` of the tokens become one mask each; a span of length 0 inserts a mask.
 
-    Lengths are drawn from Poisson(mean); the last is shortened to what is left. At least one token stays between two
-    masks, old or new; spans without room for that are merged. Insertions that would make the text longer are dropped.
+    Lengths are drawn from Poisson(mean); the last is shortened to fit. At least one token remains between two masks,
+    old or new; spans without room for it are merged. Insertions that would make the text longer are dropped.
     """
     assert 0 <= share <= 1 and mean >= 1
     text = copy_ids(tokens)
@@ -74,7 +77,7 @@ def permute_sentences(tokens: Ids, generator: Generator, ends: Bool[np.ndarray, 
 
 
 def rotate(tokens: Ids, generator: Generator, keep: Ids = ()) -> Tokens:
-    """Document rotation: the text starts at a random token, and what was before it moves to the end."""
+    """Document rotation: the text starts at a random token, and what came before it moves to the end."""
     text = copy_ids(tokens)
     free = ~_is_in(text, keep)
     if free.any():
@@ -84,11 +87,10 @@ def rotate(tokens: Ids, generator: Generator, keep: Ids = ()) -> Tokens:
 
 @dataclass(frozen=True, eq=False)
 class Denoise:
-    """The source is a corrupted text, the target the original.
-
-    Of the tokens of a text the share `delete` is deleted, `infill` covered by spans and `mask` masked, no token twice.
-    Before that, its sentences are shuffled with probability `permute`, and it is rotated with probability `rotate`.
-    `ends` tells which ids end a sentence. The defaults are BART's.
+    """The source is a corrupted text, the target the original. The share `delete` of the tokens is deleted, `infill`
+    covered by spans and `mask` masked, no token twice. Before that, sentences are shuffled with probability
+    `permute`, and the text is rotated with probability `rotate`. `ends` says which ids end a sentence. The defaults
+    are BART's.
     """
 
     special: SpecialTokens
@@ -133,7 +135,7 @@ def copy_ids(tokens: Ids) -> Tokens:
 
 
 def protected_ids(special: SpecialTokens, keep: Ids = ()) -> list[int]:
-    """The ids that no corruption may touch: special tokens, and `keep`."""
+    """Ids that no corruption may change: special tokens, and `keep`."""
     ids = {special.pad, special.first, special.last, special.mask, special.gap, *special.before, *keep}
     return sorted(ids - {None})
 
@@ -152,7 +154,7 @@ def check_total(shares: dict[str, float]) -> None:
 
 
 def _share_of_rest(share: float, used: float) -> float:
-    """A share of the whole as a share of what is left after `used`."""
+    """A share of the whole as a share of what remains after `used`."""
     return min(1.0, share / (1 - used)) if used < 1 else 0.0
 
 
@@ -168,7 +170,9 @@ def _random_tokens(text: np.ndarray, generator: Generator, share: float, keep: I
 def _infill_run(
     run: np.ndarray, generator: Generator, mask: int, rates: tuple[float, float], beside: tuple[bool, bool]
 ) -> np.ndarray:
-    """Infill consecutive tokens that may all be covered; `beside` tells whether a mask stands before and after them."""
+    """Infill consecutive tokens that may all be covered; `beside` says whether there is a mask before and after
+    them.
+    """
     to_cover = min(len(run), int(rates[0] * len(run) + generator.random()))  # random rounding: the mean is the share
     lengths = _span_lengths(to_cover, generator, rates[1])
     gaps = np.arange(beside[0], len(run) - to_cover + 1 - beside[1])  # between the tokens that are left

@@ -1,4 +1,4 @@
-"""The overlap of two bags, of ids or of n-grams: what ROUGE measures (Lin, 2004)."""
+"""The overlap of two bags of ids or n-grams, as in ROUGE (Lin, 2004)."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ class Overlap(NamedTuple):
 
 
 def bag_counts(bags: Sequence[Sequence[Hashable]]) -> Int[np.ndarray, "bags things"]:
-    """How often each thing is in each bag; the columns are the distinct things in the order of first occurrence."""
+    """The count of each item in each bag; columns are distinct items in order of first occurrence."""
     number: dict[Hashable, int] = {}
     columns = [[number.setdefault(thing, len(number)) for thing in bag] for bag in bags]
     counts = [np.bincount(row, minlength=len(number)) for row in columns]
@@ -24,11 +24,11 @@ def bag_counts(bags: Sequence[Sequence[Hashable]]) -> Int[np.ndarray, "bags thin
 
 
 def overlap_of_counts(predicted: Int[np.ndarray, "... things"], reference: Int[np.ndarray, "... things"]) -> Overlap:
-    """The overlap of bags given as counts; a thing is shared as often as it is in both."""
+    """The overlap of bags given as counts; an item is shared as often as it is in both."""
     return overlap(np.minimum(predicted, reference).sum(-1), predicted.sum(-1), reference.sum(-1))
 
 
 def overlap(shared: Any, predicted: Any, reference: Any) -> Overlap:
-    """The overlap, given how many things are shared, predicted and in the reference; 0 where a bag is empty."""
+    """The overlap, given the numbers of shared, predicted and reference items; 0 if a bag is empty."""
     precision, recall = shared / np.maximum(predicted, 1), shared / np.maximum(reference, 1)
     return Overlap(precision, recall, 2 * shared / np.maximum(predicted + reference, 1))

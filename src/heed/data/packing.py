@@ -1,4 +1,4 @@
-"""Packed batches: sentences concatenated without padding between them."""
+"""Packed batches: sentences concatenated without padding."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ SEQUENCES = 128  # the number of sequences is rounded up to a multiple of this, 
 
 
 def map_tensors(part: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """A batch with a function applied to its tensors, those of named tuples within it included."""
+    """Apply a function to the tensors of a batch, including those in nested named tuples."""
     if isinstance(part, tuple):
         return part._make(map_tensors(each, function) for each in part)
     return function(part) if isinstance(part, Tensor) else part
@@ -30,7 +30,7 @@ def to_device(batch: Any, device: torch.device) -> Any:
 
 
 class Packed(NamedTuple):
-    """Source tokens and decoder inputs, one row each, and the token expected at each target position, -1 at padding."""
+    """Source tokens and decoder inputs, one row each, and the expected token at each target position, -1 at padding."""
 
     source: Tensor
     valid: SequenceOffsets
@@ -43,7 +43,7 @@ class Packed(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batches of equal shape run the same kernels."""
+        """Batches of equal shape use the same kernels."""
         lengths = [(len(b.starts), b.longest) for b in (self.valid, self.offsets)]
         return self.source.shape[1], self.target.shape[1], *lengths[0], *lengths[1]
 
@@ -62,7 +62,7 @@ class Packed(NamedTuple):
 
 
 def pack(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair = SPECIAL_PAIR, slots: int = 1) -> Packed:
-    """Pack sentences. Both sides are filled up to a multiple of `slots` with equally many sequences of padding."""
+    """Pack sentences. Both sides are padded to a multiple of `slots` with equally many filler sequences."""
     if not len(source):  # a process without a share of a batch: nothing to predict
         empty = pack([[]], [[]], special, slots)
         return empty._replace(expected=torch.full_like(empty.expected, -1), count=0)
@@ -83,7 +83,7 @@ def pack(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair = SP
 
 
 def _concatenate(rows: RaggedRows, special: SpecialTokens) -> tuple[np.ndarray, np.ndarray]:
-    """All rows within their special tokens in one array, and their lengths with these."""
+    """All rows with their special tokens in one array, and their lengths."""
     lengths = len(special.before) + rows.lengths + 1
     ends = lengths.cumsum()
     array = np.empty(ends[-1], dtype=np.int64)
@@ -109,7 +109,7 @@ def kernel_lengths(lengths: np.ndarray) -> np.ndarray:
 
 
 def padded_offsets(lengths: np.ndarray, slots: int) -> SequenceOffsets:
-    """The offsets of sequences and of the filler after them, which makes the tokens a multiple of `slots`."""
+    """The offsets of sequences and of the filler after them, which makes the number of tokens a multiple of `slots`."""
     (filler,) = _filler_lengths((lengths,), slots)
     longest = int(lengths.max())
     longest = int(kernel_lengths(np.array([longest])).max()) if slots > 1 else longest
@@ -117,12 +117,12 @@ def padded_offsets(lengths: np.ndarray, slots: int) -> SequenceOffsets:
 
 
 def offsets_of(lengths: np.ndarray) -> SequenceOffsets:
-    """The offsets of sequences of these lengths, one after another."""
+    """The offsets of concatenated sequences of these lengths."""
     return _offsets(lengths, int(lengths.max()), 1)
 
 
 def _offsets(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
-    """The offsets of sequences; with `slots`, of a round number of them, the last ones empty."""
+    """The offsets of sequences; with `slots`, padded to a multiple of them with empty sequences."""
     if slots > 1:
         lengths = np.pad(lengths, (0, -len(lengths) % SEQUENCES))
     starts = np.concatenate([[0], lengths.cumsum()])
@@ -131,6 +131,6 @@ def _offsets(lengths: np.ndarray, longest: int, slots: int) -> SequenceOffsets:
 
 
 def pack_texts(tokens: Tensor, valid: Tensor, *segments: Tensor) -> tuple:
-    """Padded texts in one row, one after another without the padding; where each begins; and their segments."""
+    """Padded texts in one row without the padding; their offsets; and their segments."""
     offsets = offsets_of(valid.sum(dim=1).numpy())
     return (tokens[valid][None], offsets, *(part[valid][None] for part in segments))

@@ -1,4 +1,4 @@
-"""Prefetching: items made ahead of time by other processes, which do not slow down training."""
+"""Prefetching: batches built ahead by other processes, without slowing down training."""
 
 import multiprocessing
 import os
@@ -18,18 +18,18 @@ from heed.data.in_thread import drain, fill
 
 @runtime_checkable
 class BatchSource(Protocol):
-    """Gives batches from a position on, each with the position after it; of several workers, those of one."""
+    """Yields batches from a position on, each with the position after it; with several workers, those of one."""
 
     def start(self, position: Any, worker: int = 0, workers: int = 1) -> Iterator[tuple[Any, Any]]: ...
 
 
 def worker_count() -> int:
-    """How many processes should make batches on this machine; the batches do not depend on it."""
+    """The number of worker processes for this machine; the batches do not depend on it."""
     return max(1, min(8, (os.cpu_count() or 1) // 4))
 
 
 def in_processes(batches: BatchSource, position: Any, size: int = 16, workers: int = 1) -> Iterator[tuple[Any, Any]]:
-    """`batches.start(position)`, made by other processes in turn; the same batches for any number of workers."""
+    """`batches.start(position)`, built by worker processes in turn; the same batches for any number of workers."""
     context = multiprocessing.get_context("spawn")
     queues = [context.Queue(maxsize=max(1, -(-size // workers))) for _ in range(workers)]
     # The source is sent by a thread: as an argument of the process it would hold up `start` until all is imported there.
@@ -71,7 +71,7 @@ def _serve(inbox: Any, worker: int, workers: int, ready: Any) -> None:
 
 
 def _arrays(part: Any) -> Any:
-    """A batch as numpy arrays, because each tensor sent to another process takes a piece of shared memory."""
+    """A batch as numpy arrays, because each tensor sent to another process takes a segment of shared memory."""
     if isinstance(part, Tensor):
         return part.numpy()
     return (type(part), [_arrays(item) for item in part]) if isinstance(part, tuple) else part

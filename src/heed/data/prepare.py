@@ -1,4 +1,4 @@
-"""From text files to vocabularies and a corpus of ids: done once, cached, and used again by the next run."""
+"""Prepare text files as vocabularies and a corpus of ids: done once, cached, and reused by the next run."""
 
 import dataclasses
 import hashlib
@@ -37,7 +37,9 @@ TableReader = Callable[[Path, Columns], Iterator[Line]]
 
 
 class TextFiles:
-    """The files of a [data] section, as pairs, or `one_sided` as texts. With `tagged`, sources have tags of their language."""
+    """The files of a [data] section as pairs, or with `one_sided` as texts. With `tagged`, sources have language
+    tags.
+    """
 
     def __init__(
         self,
@@ -58,11 +60,11 @@ class TextFiles:
                 yield line._replace(corpus=number) if number else line
 
     def whole_texts(self) -> Iterator[Line]:
-        """The texts to train on with spaces between their parts, for learning subwords."""
+        """The training texts with spaces between their parts, for learning subwords."""
         return (line._replace(source=line.source.replace(SEPARATOR, " ")) for line in self.train())
 
     def valid(self) -> list[Line]:
-        """The pairs to validate on; files without one that has text on both sides are refused."""
+        """The validation pairs; files without any complete pair are refused."""
         found: list[Line] = []
         for number, own in [(0, self.data), *enumerate(self.data.corpora)]:
             lines = list(self._lines(own.valid_source, own.valid_target, own.valid_tsv, own.columns))
@@ -76,7 +78,7 @@ class TextFiles:
         return found
 
     def key(self, *settings, edition: int = FORMAT) -> str:
-        """A hash of the contents of the training files, wherever they lie, and of settings."""
+        """A hash of the contents of the training files, wherever they are stored, and of the settings."""
         parts = [_contents(own) for own in self.data.parts]
         if not self.data.corpora:
             return digest(*parts[0], *settings, edition=edition)
@@ -84,7 +86,7 @@ class TextFiles:
         return digest(tagged, self.origins, *settings, edition=edition)
 
     def tags(self, number: int) -> list[str]:
-        """What is put before each source of a corpus: >>de<< where there are several directions, and its own tag."""
+        """The tokens before each source of a corpus: >>de<< if there are several directions, and its own tag."""
         own = self.data.parts[number]
         target = self.data.direction(own)[1]
         if self.tagged and target is None:
@@ -95,14 +97,14 @@ class TextFiles:
         return [*([language_tag(target)] if self.tagged else []), *([own.tag] if own.tag else [])]
 
     def languages(self, before: Mapping[str, str | None]) -> list[tuple[str | None, str | None]]:
-        """Those of each corpus, as far as they are known; `before` are those of a pre-trained model."""
+        """The languages of each corpus, as far as they are known; `before` are those of a pre-trained model."""
         whole = tuple(self.data.languages(before).values())
         each = (self.data.direction(own) for own in self.data.parts)
         return [(source or whole[0], target or whole[1]) for source, target in each]
 
     @property
     def origins(self) -> list[Origin]:
-        """What matters of each corpus when pairs are held out."""
+        """What matters about each corpus for holding out pairs."""
         directions = self.data.directions
         if len(directions) < 2:
             return [Origin(0, own.tag is None) for own in self.data.parts]
@@ -117,7 +119,7 @@ class TextFiles:
 
 
 def pair_keys(files: TextFiles, cleaning: Cleaning, max_ratio: float, *rest) -> tuple[str, list[str]]:
-    """The key of a corpus, and what earlier versions called it. `max_ratio` is as the recipe has it."""
+    """The key of a corpus, and its keys in earlier versions. `max_ratio` is as in the recipe."""
     settings = cleaning.filters.duplicates, cleaning.holdout, files.one_sided
     key, first = digest(files.key(*settings), cleaning.key(), *rest), cleaning.earlier_key()
     if first is None:
@@ -138,7 +140,7 @@ def pair_corpus(
     tell: Tell,
     prefixes: Sequence[list[int]] = ((),),
 ) -> Corpus:
-    """The ids of both sides, encoded now or found in the cache."""
+    """The ids of both sides, encoded or cached."""
 
     def build(folder: Path) -> None:
         skip, filters = cleaning.reasons(lines, pair, tell), cleaning.filters
@@ -153,7 +155,7 @@ def pair_corpus(
 def text_stream(
     key: str, lines: Lines, vocabulary: Vocabulary, held_out: int, tell: Tell, document: DocumentKind | None = None
 ) -> Stream:
-    """The ids of one text, encoded now or found in the cache; with `document`, also where its documents begin."""
+    """The ids of one text, encoded or cached; with `document`, also where its documents begin."""
 
     def build(folder: Path) -> None:
         index = Boundaries(document) if document else None
@@ -165,9 +167,8 @@ def text_stream(
 
 @dataclasses.dataclass(frozen=True)
 class Learning:
-    """How the vocabularies of a new model are learned. `kind` is that of a model family; None is heed's own.
-
-    `sources_only`: the target has no vocabulary of its own (labels). `tags` are put before sources, a token each.
+    """How the vocabularies of a new model are learned. `kind` is that of a model family; None is Heed's own.
+    `sources_only`: the target has no vocabulary (labels). `tags` are put before sources, one token each.
     """
 
     config: SubwordsConfig
@@ -177,7 +178,7 @@ class Learning:
     tags: tuple[str, ...] = ()
 
     def pair(self, lines: Lines, texts: str, tell: Tell) -> Pair:
-        """Given as files, found in the cache under `texts`, or learned now."""
+        """Given as files, cached under `texts`, or learned now."""
         c = self.config
         if c.source_model or c.target_model:
             loads = {"words": words.load, "characters": characters.load, "bytes": characters.load}
@@ -237,9 +238,8 @@ class Learning:
 
 
 def cached(name: str, opened: Callable[[Path], T], make: Callable[[Path], None], tell: Tell) -> T:
-    """What a folder of the cache holds. All of it is compared with its checksums; it is made if it is not there or is damaged.
-
-    That costs less than hashing the texts that it was made from, which every run does for its key.
+    """The content of a cache folder, verified against its checksums; it is built if it is missing or damaged. This
+    costs less than hashing the texts it was built from, which every run does for the key.
     """
     folder = cache_folder() / name
     if folder.exists():
@@ -272,7 +272,7 @@ def _hash(path: Path) -> str:
 
 
 def _with_phrasebook(data: DataConfig, tell: Tell) -> DataConfig:
-    """The files of the built-in phrasebook, where it is asked for."""
+    """The files of the built-in phrasebook, if requested."""
     if not data.phrasebook:
         return data
     from heed.data.synthetic import phrasebook

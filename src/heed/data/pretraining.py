@@ -1,4 +1,4 @@
-"""Batches of rows with masked words: each has the same shape, and depends on (seed, epoch, index) alone."""
+"""Batches of rows with masked words, all of the same shape; they depend only on (seed, epoch, index)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
 @dataclass(frozen=True)
 class RowSettings:
-    """How text is packed into rows, and which words of them are hidden."""
+    """How text is packed into rows, and which of their words are hidden."""
 
     length: int = 128  # row length in tokens, including special tokens
-    document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
+    document: DocumentKind = "paragraph"  # what is a document: a file, lines separated by blank lines, or a single line
     cut_sentences: bool = False  # fill every row: sentences may continue in the next; not for pairs
-    share: float = 0.15  # of the tokens that are hidden
+    share: float = 0.15  # share of tokens to predict
     masked: float = 0.8  # share of these replaced by the mask
-    random: float = 0.1  # and by another token; the rest is unchanged
+    random: float = 0.1  # share of these replaced by a random token; the rest is unchanged
     dynamic: bool = True  # dynamic masking: mask different tokens in every epoch
     whole_words: bool = False  # whole-word masking
     spans: bool = False  # mask spans, 3.8 words on average (SpanBERT)
@@ -53,16 +53,17 @@ class RowSettings:
 class PairSettings(RowSettings):
     """The same for rows that may be pairs."""
 
-    pair: Literal["none", "next", "order"] = "none"  # of texts: is the second the next one; are the two in order
+    pair: Literal["none", "next", "order"] = (
+        "none"  # sentence-pair objective: next-sentence or sentence-order prediction
+    )
     short: float = 0.1  # share of pairs with a random target length
 
 
 class MaskedBatch(NamedTuple):
-    """Corrupted rows, and the token that is expected at each of the `positions` of the flattened (b, t) rows.
-
-    There are as many positions in every batch: IGNORED is expected at those that are left over. `valid` is None where no row is
-    padded, `segments` where a model tells no texts apart, `labels` (IGNORED: none) where there are no pairs. `count` tokens are
-    hidden, in `rows` rows of `size` tokens.
+    """Corrupted rows, and the expected token at each of the `positions` of the flattened (b, t) rows. Every batch has
+    the same number of positions: unused ones expect IGNORED. `valid` is None if no row is padded, `segments` if the
+    model has none, `labels` (IGNORED: none) if there are no pairs. `count` tokens are hidden, in `rows` rows of
+    `size` tokens.
     """
 
     tokens: Tensor
@@ -79,7 +80,7 @@ class MaskedBatch(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batches of equal shape run the same kernels."""
+        """Batches of equal shape use the same kernels."""
         return (
             *self.tokens.shape,
             len(self.positions),
@@ -95,7 +96,7 @@ class MaskedBatch(NamedTuple):
         return map_tensors(self, torch.clone)
 
     def filled(self, words: Tensor) -> Tensor:
-        """The rows with other words at the hidden positions; with the expected ones, as they were."""
+        """The rows with other words at the hidden positions; with the expected ones, the original rows."""
         flat = (
             self.tokens.flatten()
         )  # positions that are left over keep what is there: shapes do not depend on their number
@@ -106,7 +107,7 @@ class MaskedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class RowShape:
-    """How a row is laid out: `length` tokens, the special ones among them."""
+    """The layout of a row: `length` tokens, including special tokens."""
 
     special: SpecialTokens
     length: int
@@ -114,7 +115,7 @@ class RowShape:
 
     @property
     def room(self) -> int:
-        """For how many tokens of text a row has room."""
+        """The number of text tokens that fit in a row."""
         return self.length - len(self.special.before) - 1 - self.paired * len(self.special.delimiter)
 
     def lay_out(self, row: Row) -> tuple[np.ndarray, np.ndarray, int]:
@@ -130,9 +131,8 @@ class RowShape:
 
 
 class MaskedBatches:
-    """Batches of `rows` rows, epoch after epoch; the last of an epoch is filled up with rows of padding that do not count.
-
-    `share` is (rank, processes). Without `dynamic` every epoch corrupts a row in the same way.
+    """Batches of `rows` rows, epoch after epoch; the last of an epoch is filled with padding rows that are ignored.
+    `share` is (rank, world size). Without `dynamic` every epoch corrupts a row in the same way.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class MaskedBatches:
     def start(
         self, position: DataPosition, worker: int = 0, workers: int = 1
     ) -> Iterator[tuple[DataPosition, MaskedBatch]]:
-        """Batches from a position on, each with the position after it; of several workers, those of one."""
+        """Batches from a position on, each with the position after it; with several workers, those of one."""
         for after, planned, numbers, epoch in islice(self._schedule(position), worker, None, workers):
             yield after, self.make(planned, numbers, epoch)
 
@@ -226,7 +226,7 @@ def masked_batches(
     seed: int = 0,
     share: tuple[int, int] = (0, 1),
 ) -> MaskedBatches:
-    """The batches of a text as the settings have it."""
+    """The batches of a text according to the settings."""
     s, words, paired = settings, plain(vocabulary), settings.pair != "none"
     shape = RowShape(words.special, s.length, paired)
     if paired:

@@ -1,4 +1,4 @@
-"""Pronouncing dictionaries in the format of CMUdict, and parallel files of letters and phonemes to learn pronunciation from."""
+"""Pronouncing dictionaries in the format of CMUdict, and parallel files of letters and phonemes for training."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Dictionary = Mapping[str, Sequence[str]]  # the pronunciations of each word, pho
 
 
 def read(path: Path, stress: bool = True) -> dict[str, list[str]]:
-    """The pronunciations of each word in lower case, the first of them first; without `stress`, vowels have no numbers."""
+    """The pronunciations of each lowercase word, the first one first; without `stress`, vowels have no stress marks."""
     found: dict[str, list[str]] = {}
     for number, line in enumerate(readers.lines(path), 1):
         if line.startswith(COMMENT) or not line.strip():
@@ -40,7 +40,7 @@ def read(path: Path, stress: bool = True) -> dict[str, list[str]]:
 
 
 class Parts(NamedTuple):
-    """Words to train on, to validate on and to test on: no word is in two of them."""
+    """Words for training, validation and testing: no word is in two of them."""
 
     train: list[str]
     valid: list[str]
@@ -48,7 +48,7 @@ class Parts(NamedTuple):
 
 
 def split(dictionary: Dictionary, valid: int | None = None, test: int | None = None, seed: int = 0) -> Parts:
-    """The spelled words of a dictionary in three parts, drawn by the seed."""
+    """The words of a dictionary that consist of letters, split at random by the seed."""
     words = sorted(filter(SPELLED.fullmatch, dictionary))
     test = max(1, min(MOST_TEST, len(words) // SHARE_TEST)) if test is None else test
     valid = max(1, min(MOST_VALID, len(words) // SHARE_VALID)) if valid is None else valid
@@ -62,10 +62,9 @@ def split(dictionary: Dictionary, valid: int | None = None, test: int | None = N
 
 
 def write(folder: Path, dictionary: Dictionary, parts: Parts) -> list[str]:
-    """Parallel files of letters and phonemes; the names of those with the phonemes of the test.
-
-    Training has a line for each pronunciation, validation the first. Those of the test are as many files as a word has
-    pronunciations, so that each counts as right: test.phonemes, test.2.phonemes, ...
+    """Write parallel files of letters and phonemes; returns the phoneme files of the test set. Training has one line
+    per pronunciation, validation only the first. The test set has one file per alternative pronunciation, so that
+    each counts as correct: test.phonemes, test.2.phonemes, ...
     """
     pairs = [(word, own) for word in parts.train for own in dictionary[word]]
     _write(folder / "train.letters", [letters(word) for word, _ in pairs])
@@ -81,7 +80,7 @@ def write(folder: Path, dictionary: Dictionary, parts: Parts) -> list[str]:
 
 
 def letters(word: str) -> str:
-    """A word as a model reads it: its letters with spaces between them."""
+    """A word as a model reads it: its letters separated by spaces."""
     return " ".join(word)
 
 

@@ -1,4 +1,4 @@
-"""Lines and pairs from UTF-8 text files, plain or packed as .gz or .xz. The encoding is checked."""
+"""Read lines and pairs from UTF-8 text files, plain, .gz or .xz. The encoding is checked."""
 
 import gzip
 import lzma
@@ -14,7 +14,7 @@ OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Line(NamedTuple):
-    """A pair of texts, and where it comes from as file:line; `corpus` is the number of its corpus, where there are several."""
+    """A pair of texts, and its origin as file:line; `corpus` is the number of its corpus, if there are several."""
 
     source: str
     target: str
@@ -23,7 +23,7 @@ class Line(NamedTuple):
 
 
 def lines(path: Path) -> Iterator[str]:
-    """The lines of a file without their line breaks. Only a line feed ends a line."""
+    """The lines of a file without line breaks. Only a line feed ends a line."""
     check_file(path)
     number = 0
     try:
@@ -59,7 +59,7 @@ def pairs(sources: Sequence[Path], targets: Sequence[Path]) -> Iterator[Line]:
 
 
 def texts(paths: Sequence[Path]) -> Iterator[Line]:
-    """Text without translations, one text a line: both sides of each pair are the same."""
+    """Monolingual text, one text per line: both sides of each pair are the same."""
     for path in paths:
         for number, line in enumerate(lines(path), 1):
             yield Line(line, line, f"{path.name}:{number}")

@@ -1,6 +1,5 @@
-"""The rows that an encoder is pre-trained on: sentences packed to a length, or pairs of segments of documents.
-
-A sentence is a line of the text. One that is too long for a row, or for half of a pair, is split into equal segments.
+"""Rows for pre-training an encoder: sentences packed to a length, or pairs of document segments. A sentence is a line
+of the text. A sentence too long for a row, or for half of a pair, is split into equal segments.
 """
 
 import random
@@ -33,9 +32,8 @@ def read_text(lines: Sequence[Line], vocabulary: Vocabulary, document: DocumentK
 
 
 class Segments:
-    """The sentences of a text, none longer than `most` tokens, and the number of the document of each.
-
-    With `paired` no document has one segment alone: such a sentence is split in two.
+    """The sentences of a text, none longer than `most` tokens, and their document numbers. With `paired` every
+    document has at least two segments: a single sentence is split in two.
     """
 
     def __init__(self, text: Stream | Text, most: int, paired: bool = False):
@@ -80,7 +78,7 @@ class Segments:
 
 
 class Row(NamedTuple):
-    """The parts of a row, each with where its sentences begin; `label` is that of a pair."""
+    """The parts of a row, each with the beginnings of its sentences; `label` is that of a pair."""
 
     parts: list[np.ndarray]
     starts: list[np.ndarray]
@@ -88,7 +86,7 @@ class Row(NamedTuple):
 
 
 class RowSource(Protocol):
-    """Rows of an epoch by number: they depend on (seed, epoch) alone."""
+    """Rows of an epoch by number; they depend only on (seed, epoch)."""
 
     def plan(self, seed: int, epoch: int) -> np.ndarray: ...
 
@@ -96,9 +94,9 @@ class RowSource(Protocol):
 
 
 class FullSentences:
-    """Sentences in a row, across documents, with an end token between two of these (RoBERTa: Liu et al., 2019).
-
-    `room` is for how many tokens a row has room. With `cut`, every row but the last is full: a sentence may go on in the next.
+    """Sentences packed into rows across documents, with an end token between documents (RoBERTa: Liu et al., 2019).
+    `room` is the number of tokens per row. With `cut`, every row but the last is full: a sentence may continue in the
+    next.
     """
 
     def __init__(self, segments: Segments, room: int, cut: bool = False):
@@ -109,17 +107,17 @@ class FullSentences:
 
     @cached_property
     def _separated(self) -> np.ndarray:
-        """Whether an end token stands before a segment."""
+        """Whether there is an end token before a segment."""
         return np.diff(self.segments.documents, prepend=self.segments.documents[:1]) > 0
 
     @cached_property
     def _ends(self) -> np.ndarray:
-        """Where each segment ends, and the first begins, in one text with the end tokens."""
+        """The boundaries of all segments in one text with the end tokens."""
         return np.concatenate([[0], np.cumsum(self.segments.lengths + self._separated)])
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """The start and the end of each row in this text."""
+        """The start and end of each row in this text."""
         total = int(self._ends[-1])
         if self.cut:
             starts = np.arange(0, total, self.room)
@@ -143,7 +141,7 @@ class FullSentences:
         return Row([np.concatenate(parts)], [np.concatenate(begins)])
 
     def _slice(self, number: int, low: int, high: int) -> list[np.ndarray]:
-        """What of a segment, and of the end token before it, lies in a row."""
+        """The part of a segment, and of the end token before it, that lies in a row."""
         start, separator = int(self._ends[number]), int(self._separated[number])
         first, end = max(low - start, 0), min(high, int(self._ends[number + 1])) - start
         mark = [np.array([self.segments.text.last])] if separator and first == 0 else []
@@ -154,12 +152,12 @@ PairKind = Literal["next", "order"]
 
 
 class SegmentPairs:
-    """Two texts of consecutive segments, as BERT gathers them: until they have the target length, which is `room` or, for the
-    share `short`, a random one. What is too long is cut.
+    """Two texts of consecutive segments, as in BERT: segments are added until the target length, which is `room` or,
+    for the share `short`, random. Longer texts are truncated.
 
-    "next": the second text is replaced, half of the time, by one of another document, and its own begins the next pair. "order":
-    the two are swapped half of the time (ALBERT). The label is 1 for a replaced or a swapped text. Unlike in BERT's code the last
-    segment of a document, if it is left alone, may be read after the one before it.
+    "next": the second text is replaced, half of the time, by one of another document, and its own begins the next
+    pair. "order": the two are swapped half of the time (ALBERT). The label is 1 for a replaced or swapped text.
+    Unlike in BERT's code, a leftover last segment of a document may follow the one before it.
     """
 
     def __init__(self, segments: Segments, room: int, kind: PairKind, short: float = 0.1):
@@ -176,7 +174,7 @@ class SegmentPairs:
         return SegmentPairs, (self.segments, self.room, self.kind, self.short)
 
     def plan(self, seed: int, epoch: int) -> np.ndarray:
-        """Rows of (first, end) of the one text, (first, end) of the other, and the label."""
+        """Rows of (first, end) of the first text, (first, end) of the second, and the label."""
         # this generator is as quick as a call can be, and its floats are the same in every version of Python
         draw, bounds = random.Random(f"{seed} {epoch}").random, self.segments.bounds()
         ends = [0, *np.cumsum(self.segments.lengths).tolist()]
@@ -202,7 +200,7 @@ class SegmentPairs:
 
     @staticmethod
     def _other(number: int, target: int, bounds: list, ends: list[int], draw: Callable) -> tuple[int, int]:
-        """Segments of another document, from a random one on."""
+        """Segments of another document, starting at a random one."""
         other = int(draw() * (len(bounds) - 1))
         first, stop = bounds[other + (other >= number)]
         start = first + int(draw() * (stop - first))
@@ -222,14 +220,14 @@ class SegmentPairs:
         return Row(parts, starts, label)
 
     def tokens_cut(self, rows: np.ndarray) -> tuple[int, int]:
-        """How many tokens of these rows are cut off, and how many there are."""
+        """How many tokens of these rows are truncated, and how many there are."""
         ends = np.concatenate([[0], np.cumsum(self.segments.lengths)])
         sizes = ends[rows[:, 1]] - ends[rows[:, 0]] + ends[rows[:, 3]] - ends[rows[:, 2]]
         return int(np.maximum(sizes - self.room, 0).sum()), int(sizes.sum())
 
 
 def _cuts(one: int, other: int, room: int) -> tuple[int, int]:
-    """How many tokens to take off two texts, always of the longer one, until there is room for both."""
+    """How many tokens to remove from two texts, always from the longer one, until both fit."""
     excess = max(0, one + other - room)
     first = min(excess, max(0, one - other))
     second = min(excess, max(0, other - one))

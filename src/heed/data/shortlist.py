@@ -1,8 +1,7 @@
-"""A lexical shortlist: the target subwords that a source can become, so that a fast search need not score all.
-
+"""A lexical shortlist: the target subwords that a source may produce, so that fast decoding need not score all.
 Learned from the corpus by IBM model 1 (Brown et al., 1993). Each source subword has its most likely translations and
-itself; the most frequent target subwords are always there. `tasks/shortlist.py` chooses the size by the quality of
-translations.
+itself; the most frequent target subwords are always included. `tasks/shortlist.py` chooses the size by translation
+quality.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -48,7 +47,7 @@ class TranslationTable(NamedTuple):
     shared: int
 
     def shortlist(self, frequent: int, best: int) -> Shortlist:
-        """The list with the `frequent` most frequent targets, and the `best` most likely others of each source."""
+        """The shortlist with the `frequent` most frequent targets, and the `best` most likely others of each source."""
         frequency = np.bincount(self.target, self.counts)
         always = np.argsort(-frequency, kind="stable")[: min(frequent, np.count_nonzero(frequency))]
         others = ~np.isin(self.target, always)
@@ -77,7 +76,7 @@ def learn(corpus: Corpus, vocabularies: Pair) -> TranslationTable:
 
 
 def by_size(table: TranslationTable, sources: Sequence[list[int]], vocab_size: int) -> Iterator[Shortlist]:
-    """Lists from the shortest on, as long as they are short enough for sources like these."""
+    """Shortlists of increasing size, as long as they are short enough for sources like these."""
     for frequent, best in SIZES:
         shortlist = table.shortlist(frequent, best)
         candidates = sum(len(shortlist.candidates(source)) for source in sources)
@@ -87,13 +86,15 @@ def by_size(table: TranslationTable, sources: Sequence[list[int]], vocab_size: i
 
 
 def to_text(shortlist: Shortlist, names: tuple[Sequence[str], Sequence[str]]) -> str:
-    """A line for each source subword: it, a tab, its target subwords. In the first line, which has no source, `always`."""
+    """One line per source subword: the subword, a tab, its target subwords. The first line, without a source, is
+    `always`.
+    """
     rows = [("", shortlist.always), *((names[0][i], ids) for i, ids in sorted(shortlist.by_source.items()))]
     return "".join(f"{name}\t{' '.join(names[1][i] for i in ids.tolist())}\n" for name, ids in rows)
 
 
 def read(folder: Path, names: Collection[str]) -> str | None:
-    """The text of a model folder's shortlist, if it has one, checked against its target subwords `names`."""
+    """The text of a model folder's shortlist, if any, checked against its target subwords `names`."""
     path = folder / FILE
     if not path.is_file():
         return None
@@ -116,7 +117,7 @@ def read(folder: Path, names: Collection[str]) -> str | None:
 
 
 def _blocks(corpus: Corpus, sizes: tuple[int, int]) -> Iterator[np.ndarray]:
-    """Blocks of random rows of the corpus: all rows, or of a large corpus those with a rare subword."""
+    """Blocks of random rows of the corpus: all rows or, for a large corpus, those with a rare subword."""
     cells = (corpus.source.lengths.astype(np.int64) + 1) * corpus.target.lengths
     order = np.random.default_rng(1).permutation(len(corpus))[:MAX_PAIRS]
     seen, block, held, done = [np.zeros(size, np.int64) for size in sizes], [], 0, 0
@@ -136,7 +137,7 @@ def _blocks(corpus: Corpus, sizes: tuple[int, int]) -> Iterator[np.ndarray]:
 
 
 def _with_rare_subwords(corpus: Corpus, rows: np.ndarray, seen: list[np.ndarray]) -> np.ndarray:
-    """Whether each row has a subword that was rarely seen; the subwords of those rows are added to `seen`."""
+    """Whether each row has a rarely seen subword; the subwords of those rows are added to `seen`."""
     rare = np.zeros(len(rows), bool)
     for side, counts in zip((corpus.source, corpus.target), seen, strict=True):
         ragged = side.take(rows)
@@ -148,7 +149,7 @@ def _with_rare_subwords(corpus: Corpus, rows: np.ndarray, seen: list[np.ndarray]
 
 
 def expected_counts(sources: RaggedRows, targets: RaggedRows, sizes: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of subwords, coded as source * target_size + target, and their expected counts after EM for model 1."""
+    """Pairs of subwords, coded as source * target_size + target, and their expected counts after EM for IBM model 1."""
     ends = np.cumsum(sources.lengths)
     ids = np.insert(sources.ids.astype(np.int64), ends, sizes[0])  # the empty source, for targets without one
     starts, lengths = ends - sources.lengths + np.arange(len(sources)), sources.lengths + 1

@@ -1,4 +1,4 @@
-"""SQuAD's JSON, versions 1.1 and 2.0: questions on paragraphs, with answers that stand there."""
+"""SQuAD JSON, versions 1.1 and 2.0: questions about paragraphs, with answer spans."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,14 +29,14 @@ class SquadConfig:
 
 
 class Answer(NamedTuple):
-    """A text, and the character of the context where it begins."""
+    """A text, and its start in the context, in characters."""
 
     text: str
     start: int
 
 
 class Question(NamedTuple):
-    """A question on a context. Without answers it has none there; `answered` is false where the file does not tell."""
+    """A question about a context. Without answers it is unanswerable; `answered` is false if the file does not say."""
 
     id: str
     text: str
@@ -46,7 +46,7 @@ class Question(NamedTuple):
 
     @property
     def misaligned(self) -> str:
-        """Where the first answer is not what the context has there, in words; empty if it is."""
+        """How the first answer differs from the context at its position; empty if it does not."""
         for text, start in self.answers[:1]:
             there = self.context[max(0, start) : max(0, start) + len(text)]
             if start < 0 or there != text:
@@ -61,7 +61,7 @@ def _short(text: str) -> str:
 
 
 def read(path: Path) -> list[Question]:
-    """The questions of a file. Those of a paragraph follow each other."""
+    """The questions of a file. Those of a paragraph are consecutive."""
     text = "\n".join(lines(path))
     try:
         whole = parse_json(text)
@@ -111,5 +111,5 @@ def _part(whole: Any, name: str, kind: Any, where: str) -> Any:
 
 
 def has_unanswerable(questions: Sequence[Question]) -> bool:
-    """Whether some questions have no answer, as in SQuAD 2.0."""
+    """Whether some questions are unanswerable, as in SQuAD 2.0."""
     return any(one.answered and not one.answers for one in questions)

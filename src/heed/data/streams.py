@@ -1,7 +1,6 @@
-"""One text as a stream of tokens for language models, read in several rows at once, window after window.
-
-Every line is followed by the end token, and the whole stream is read as if an end token stood before it. So each token
-is predicted once in every epoch, and none is dropped.
+"""One text as a stream of tokens for language models, read in several rows at once, window by window. Every line is
+followed by the end token, and the stream is read as if preceded by an end token. So each token is predicted once per
+epoch, and none is dropped.
 """
 
 import json
@@ -29,7 +28,9 @@ IGNORED = -1  # in `expected`: no token is to be predicted here
 
 
 class Window(NamedTuple):
-    """Tokens, and the token expected after each (IGNORED: none). `begins`: the first window of an epoch, without state."""
+    """Tokens, and the expected next token of each (IGNORED: none). `begins`: the first window of an epoch, without
+    state.
+    """
 
     tokens: Tensor
     expected: Tensor
@@ -40,7 +41,7 @@ class Window(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batches of equal shape run the same kernels."""
+        """Batches of equal shape use the same kernels."""
         return tuple(self.tokens.shape)
 
     def tensors(self) -> list[Tensor]:
@@ -52,10 +53,9 @@ class Window(NamedTuple):
 
 
 class Stream:
-    """A prepared text, opened from its folder: the concatenated ids of all its lines, each with its end token.
-
-    `documents` are the indices of the first token of each document, `corpora` the numbers of their corpora; without an index of
-    them, the text is one document.
+    """A prepared text, opened from its folder: the concatenated ids of all lines, each with its end token.
+    `documents` are the indices of the first token of each document, `corpora` the numbers of their corpora; without
+    an index, the text is one document.
     """
 
     def __init__(self, folder: Path):
@@ -82,7 +82,7 @@ class Stream:
 
 @runtime_checkable
 class DocumentIndex(Protocol):
-    """Knows which of the lines that were read begin a document, and in which corpus."""
+    """Records which lines begin a document, and in which corpus."""
 
     corpora: list[int]
 
@@ -97,9 +97,8 @@ def build(
     progress: Progress = lambda n: None,
     documents: DocumentIndex | None = None,
 ) -> Stream:
-    """Encode lines into `folder`, which appears only when complete; `held_out` more lines were removed before.
-
-    `documents` is asked for its index when all lines have been read.
+    """Encode lines into `folder`, which appears only when complete; `held_out` further lines were removed before.
+    `documents` is asked for its index after all lines have been read.
     """
     dtype, special = np.uint16 if len(vocabulary) <= 2**16 else np.uint32, vocabulary.special
     read = unknown = longest = 0
@@ -135,9 +134,8 @@ def join_lines(lines: Iterable[Sequence[int]], last: int) -> np.ndarray:
 
 
 class Windows:
-    """A stream split into `rows` parts of similar length, read `length` tokens of each at a time.
-
-    Each epoch after the first starts the stream at another offset, drawn by seed and epoch, and wraps around.
+    """A stream split into `rows` parts of similar length, of which `length` tokens are read at a time. Each epoch
+    after the first starts at another offset, drawn by seed and epoch, and wraps around.
     """
 
     def __init__(
@@ -179,7 +177,7 @@ class Windows:
 
 
 def check_rows(rows: int, length: int, share: tuple[int, int]) -> None:
-    """Refuse rows that the processes cannot share."""
+    """Refuse rows that the processes cannot share equally."""
     if rows < 1 or length < 1:
         raise ValueError(f"rows is {rows} and length is {length}; both must be at least 1")
     if rows % share[1]:

@@ -1,4 +1,6 @@
-"""Pairs with source and target swapped, told by letters: what each side of this corpus looks like is learned from it."""
+"""Pairs with source and target swapped, detected by their letters: the script of each side is learned from the
+corpus.
+"""
 
 from collections.abc import Sequence
 
@@ -15,7 +17,7 @@ _MIX = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D)
 
 
 class SideModel:
-    """How much likelier each trigram of bytes is in the source than in the target, as log-ratios."""
+    """Log-ratios of byte trigrams: how much more likely each is in the source than in the target."""
 
     def __init__(self, sample: Sequence[Line]):
         counts = [np.full(BUCKETS, PSEUDO_COUNT) for _ in range(2)]

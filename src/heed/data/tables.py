@@ -1,4 +1,4 @@
-"""Tables of texts with what is known of them: TSV with columns by number or by name, and JSON lines with fields by name."""
+"""Labelled texts in tables: TSV with columns by number or name, and JSON lines with fields by name."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +13,9 @@ JSON = (".jsonl", ".ndjson")
 
 
 def rows(path: Path, columns: Columns) -> Iterator[tuple[int, list[Cell]]]:
-    """The cells of these columns in each line, with its number. Where columns have names, the first line of a TSV has them."""
+    """The cells of these columns in each line, with its number. If columns are given by name, the first line of a TSV
+    is the header.
+    """
     name = path.stem if path.suffix in OPENERS else path.name
     return _json_rows(path, columns) if name.endswith(JSON) else _tsv_rows(path, columns)
 
@@ -66,7 +68,7 @@ def _and(names: Iterator[str] | Sequence[str]) -> str:
 
 
 def table(path: Path, columns: Columns) -> Iterator[Line]:
-    """The last of the columns is the target; the others are the source, in parts if there are several."""
+    """The last column is the target; the others are the source, in parts if there are several."""
     for number, cells in rows(path, columns):
         for cell in cells:
             if not isinstance(cell, str):
@@ -75,10 +77,9 @@ def table(path: Path, columns: Columns) -> Iterator[Line]:
 
 
 class QuestionTable:
-    """Questions with choices. The last column is the answer; before it are the choices, in columns or as one list.
-
-    All else is the context. `choices` is how many columns are choices; without it, all but the first. Answers are letters
-    from A on, or numbers from `first` on.
+    """Multiple-choice questions. The last column is the answer; before it are the choices, in columns or as one list.
+    The rest is the context. `choices` is the number of choice columns (default: all but the first). Answers are
+    letters starting at A, or numbers starting at `first`.
     """
 
     def __init__(self, choices: int | None = None, first: int = 0):
@@ -93,7 +94,7 @@ class QuestionTable:
             yield Line(SEPARATOR.join([context, *choices]), str(answer), f"{path.name}:{number}")
 
     def split(self, cells: Sequence[Cell], where: str) -> tuple[str, list[str]]:
-        """The context and the choices of a question, as many as every other has."""
+        """The context and choices of a question; all questions have the same number of choices."""
         lists = [cell for cell in cells if not isinstance(cell, str)]
         if len(lists) > 1:
             raise ValueError(f"{where} has {len(lists)} lists; a question must have exactly one, its choices")
@@ -112,7 +113,7 @@ class QuestionTable:
         return " ".join(context), list(choices)
 
     def _answer(self, cell: Cell, count: int, where: str) -> int:
-        """The number of the right choice, as the file counts."""
+        """The number of the correct choice, as counted in the file."""
         text = str(cell).strip()
         index = ord(text.upper()) - ord("A") if len(text) == 1 and text.isalpha() else None
         if index is None and text.isdecimal():

@@ -1,4 +1,4 @@
-"""Words and their pieces: the first piece of a word has its label, the others do not count."""
+"""Words and their pieces: the first piece of a word carries its label, the others are ignored."""
 
 import string
 import unicodedata
@@ -18,14 +18,14 @@ Span = tuple[int, int]  # characters: the first, and the one after the last
 
 
 class Words(NamedTuple):
-    """Where the words of a text are, and the first piece of each; None for a word that has no pieces."""
+    """Where the words of a text are, and the first piece of each; None for a word without pieces."""
 
     spans: list[Span]
     first: list[int | None]
 
 
 def join_words(words: Sequence[str]) -> tuple[str, list[Span]]:
-    """The words with spaces between them, and where each is."""
+    """The words joined by spaces, and the position of each."""
     ends = np.cumsum([len(word) + 1 for word in words]) - 1
     return " ".join(words), [(int(end) - len(word), int(end)) for word, end in zip(words, ends, strict=True)]
 
@@ -43,7 +43,7 @@ def align_words(pieces: AlignedPieces, spans: Sequence[Span]) -> Words:
 
 
 def find_words(text: str, pieces: AlignedPieces) -> Words:
-    """The words of a text that nobody has split: those of its vocabulary, and punctuation by itself as far as pieces allow."""
+    """The words of an untokenized text: those of its vocabulary, with punctuation separated as far as pieces allow."""
     spans: list[Span] = []
     first: list[int | None] = []
     before, end = None, 0
@@ -60,7 +60,7 @@ def find_words(text: str, pieces: AlignedPieces) -> Words:
 
 
 def each_piece(pieces: AlignedPieces) -> Words:
-    """Every piece as a word of its own."""
+    """Every piece as a separate word."""
     return Words(list(pieces.spans), list(range(len(pieces.ids))))
 
 
@@ -71,7 +71,9 @@ def _is_mark(char: str) -> bool:
 def tagged_rows(
     ids: Sequence[int], first: Sequence[int | None], labels: Sequence[int], room: int, overlap: int
 ) -> Iterator[tuple[list[int], Int[np.ndarray, " n"]]]:
-    """The windows of a sentence, each with 1 + the label of its pieces, 0 where none counts: every word counts in one window."""
+    """The windows of a sentence, each with 1 + the label of its pieces, 0 for ignored ones: every word counts in one
+    window.
+    """
     windows, marks = split_windows(len(ids), room, overlap), np.zeros(len(ids), dtype=np.int64)
     best = best_windows(windows, len(ids))
     for place, label in zip(first, labels, strict=True):
@@ -83,7 +85,7 @@ def tagged_rows(
 
 
 def collate_tagged(source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair) -> LabelledBatch:
-    """A padded batch; `labels` are as wide as the texts, and -1 where no label counts."""
+    """A padded batch; `labels` are as wide as the texts, and -1 where they are ignored."""
     tokens, valid = pad(source, special[0])
     labels, first = np.full(tokens.shape, -1, dtype=np.int64), len(special[0].before)
     for row, own in enumerate(target):

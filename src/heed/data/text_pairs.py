@@ -1,4 +1,4 @@
-"""Pairs of texts that belong together, with or without texts that do not: tables and batches for contrastive training."""
+"""Matching pairs of texts, with or without negatives: tables and batches for contrastive training."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,8 @@ from heed.vocabularies.vocabulary import SpecialPair
 
 
 class PairBatch(NamedTuple):
-    """Texts in columns, one after another: the first texts of all pairs, then the second ones, then the negatives.
-
-    `kinds` number the texts: equal ones have the same number.
+    """Concatenated columns of texts: the first texts of all pairs, then the second ones, then the negatives. `kinds`
+    number the texts: equal texts have the same number.
     """
 
     tokens: Tensor
@@ -33,7 +32,7 @@ class PairBatch(NamedTuple):
 
 
 def pair_table(path: Path, columns: Columns) -> Iterator[Line]:
-    """The first column is the source; the second is what belongs to it, and further ones are what does not."""
+    """The first column is the source, the second its match, and further ones are negatives."""
     for number, cells in rows(path, columns):
         for cell in cells:
             if not isinstance(cell, str):
@@ -43,7 +42,7 @@ def pair_table(path: Path, columns: Columns) -> Iterator[Line]:
 
 @dataclass(frozen=True)
 class CollatePairs:
-    """A padded batch. With `columns` above 2, a target holds what belongs to its source and then what does not."""
+    """A padded batch. With `columns` above 2, a target holds the match of its source and then the negatives."""
 
     columns: int = 2
 

@@ -8,8 +8,8 @@ import numpy as np
 def rows_of_epoch(counts: Sequence[int], weights: Sequence[float], seed: int, epoch: int) -> np.ndarray:
     """The rows of an epoch, where corpus i has `counts[i]` of all rows and is read `weights[i]` times.
 
-    A corpus is read in an endless sequence of shuffled passes, of which each epoch takes the next part. So with a weight of
-    0.5 two epochs read each row once. The rows depend on (seed, epoch) alone.
+    A corpus is read in an endless sequence of shuffled passes, of which each epoch takes the next part. So with a
+    weight of 0.5 two epochs read each row once. The rows depend only on (seed, epoch).
     """
     parts, start = [np.zeros(0, dtype=np.int64)], 0
     for number, (count, weight) in enumerate(zip(counts, weights, strict=True)):

@@ -17,7 +17,7 @@ class SearchStep(NamedTuple):
     """One step of a search: the best candidates of each unfinished sentence, best first.
 
     `beam` is the live sequence that a candidate extends. Candidates that end are finished if they are among the first
-    `beams`; the best `beams` of the others live on.
+    `beams`; the best `beams` of the others stay live.
     """
 
     sentence: Int[Tensor, " b"]
@@ -40,7 +40,7 @@ class LiveBeams:
         self.logp[:, 0] = 0.0  # all beams are equal at first: only one of them counts
 
     def rows(self) -> tuple[Int[Tensor, "r t"], Int[Tensor, " r"]]:
-        """The tokens of each row of the state, and the sentence that it belongs to."""
+        """The tokens of each row of the state, and its sentence."""
         return self.tokens.flatten(0, 1), self.sentence[:, None].expand(-1, self.beams).flatten()
 
     def extend(self, beam: Tensor, token: Tensor, logp: Tensor) -> Tensor:
@@ -85,10 +85,10 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
 ) -> list[list[Hypothesis]]:
     """The `nbest` best sequences for each row of `state`, best first, none longer than its `longest`.
 
-    The score is the log-probability over the length penalty. A sentence is done, and leaves the batch, when `stop` says so;
-    with `stop_exact` and enough beams the result is that of exhaustive search. `pick` may choose other candidates than the
-    most likely: candidates that end must come first, and at most `beams` may live on. `stops` says which end early.
-    `scored`: `model` gives scores, none above 0, that are added as they are.
+    The score is the log-probability over the length penalty. A sentence is done, and leaves the batch, when `stop`
+    says so; with `stop_exact` and enough beams the result is that of exhaustive search. `pick` may choose other
+    candidates than the most likely: candidates that end must come first, and at most `beams` may stay live. `stops`
+    says which end early. `scored`: `model` returns scores, none above 0, that are added unchanged.
     """
     live = LiveBeams(longest, beams)
     done: list[list[Hypothesis]] = [[] for _ in longest]

@@ -17,32 +17,34 @@ UNGUARDED = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": Fals
 @dataclass(frozen=True)
 class DecodingConfig:
     beam: int = 5  # beam size; 1 is greedy
-    nbest: int = 1  # how many translations of each text
-    length_penalty: float = 0.6  # alpha, the exponent of the penalty that log-probabilities are divided by
+    nbest: int = 1  # number of translations per text
+    length_penalty: float = 0.6  # alpha, the exponent of the length penalty; larger favours longer texts
     penalty: Literal["wu", "length"] = "wu"  # "wu" is ((5 + length) / 6)^alpha, "length" length^alpha
-    stopping: Literal["exact", "heuristic", "first"] = "exact"  # "exact": nothing unfinished can win
-    min_length: int = 0  # tokens before the end token
-    max_length: int | None = None  # tokens with the end token; max_growth decides by default
-    max_growth: float = 2.0  # at most this many times the source's subwords, and 20 more
-    force_begin: bool = True  # the special tokens that start a text (BART's <s>) are not left to the model
-    force_end: bool = False  # the last position is for the end token; else a text may be truncated there
+    stopping: Literal["exact", "heuristic", "first"] = "exact"  # "exact": stop when no unfinished hypothesis can win
+    min_length: int = 0  # minimum number of tokens, without the end token
+    max_length: int | None = None  # maximum number of tokens, with the end token (default: from max_growth)
+    max_growth: float = 2.0  # maximum length: this many times the source's subwords, plus 20
+    force_begin: bool = True  # force the special tokens that start a text (BART's <s>)
+    force_end: bool = False  # force the end token at the last position; otherwise the text may be cut off there
     no_repeat: int = 0  # never repeat an n-gram of this length; 0 is off
-    avoid_loops: bool = True  # search again where a few tokens are repeated more often than anything in the source is
-    avoid_overlong: bool = True  # search again where a translation does not end within max_growth: the best that does
-    avoid_copies: bool = True  # search again where the source is copied: the best translation that is no copy
-    renormalize: bool = False  # share the probability of banned tokens among the allowed ones
-    sample: bool = False  # draw tokens at random instead of searching
+    avoid_loops: bool = True  # decode again if tokens repeat more often than anything in the source
+    avoid_overlong: bool = True  # decode again if a translation does not end within max_growth
+    avoid_copies: bool = True  # decode again if the source is copied
+    renormalize: bool = False  # renormalize probabilities after banning tokens
+    sample: bool = False  # sample tokens instead of searching
     temperature: float = 1.0
-    top_k: int = 0  # draw from the k likeliest tokens; 0 is all
-    top_p: float = 1.0  # draw from the fewest tokens that hold this much probability
-    min_p: float = 0.0  # draw from tokens that are at least this many times as likely as the likeliest; 0 is all
-    typical_p: float = 1.0  # draw from the tokens of most typical information that hold this much probability
-    repetition_penalty: float = 1.0  # logits of tokens that were said are divided by it (CTRL); 1 is off
+    top_k: int = 0  # sample from the k most likely tokens; 0 is all
+    top_p: float = 1.0  # nucleus sampling: sample from the smallest set of tokens with this total probability
+    min_p: float = 0.0  # sample from tokens at least this many times as likely as the most likely one; 0 is all
+    typical_p: float = 1.0  # locally typical sampling, with this total probability
+    repetition_penalty: float = 1.0  # penalty on the logits of tokens that already occurred (CTRL); 1 is off
     seed: int = 1
-    rerank: Literal["none", "mbr"] = "none"  # "mbr": of several candidates the one that is most like all of them
-    candidates: int = 16  # how many there are for that, of each kind
-    candidates_from: Literal["beam", "samples", "both"] = "beam"  # the best of the beam, samples, or as many of each
-    utility: Literal["bleu", "chrf"] = "bleu"  # how like two candidates are: sentence BLEU, or chrF (no spaces needed)
+    rerank: Literal["none", "mbr"] = "none"  # "mbr": minimum Bayes risk, the candidate most similar to all the others
+    candidates: int = 16  # number of MBR candidates of each kind
+    candidates_from: Literal["beam", "samples", "both"] = (
+        "beam"  # where MBR candidates come from; "both": as many of each
+    )
+    utility: Literal["bleu", "chrf"] = "bleu"  # similarity of MBR candidates; chrF suits languages without spaces
 
     def __post_init__(self):
         self._check_counts()
@@ -90,11 +92,11 @@ class DecodingConfig:
 
 
 def max_output_length(config: DecodingConfig, source_length: int, model_limit: int) -> int:
-    """How many tokens the translation of a source may have."""
+    """The maximum number of tokens in the translation of a source."""
     wanted = config.max_length or int(config.max_growth * source_length) + 20
     return max(1, min(wanted, model_limit))
 
 
 def forced_start(config: DecodingConfig, special: SpecialTokens) -> tuple[int, ...]:
-    """The tokens that every text is made to begin with."""
+    """The tokens that every text is forced to begin with."""
     return special.before if config.force_begin else ()

@@ -1,7 +1,7 @@
 """Constrained beam search: translations that contain given terms (dynamic beam allocation: Post and Vilar, 2018).
 
-Beams are divided among banks by the number of term tokens that are still missing. A sequence with no room for more than
-these may contain nothing else, so that every sequence can be completed.
+Beams are divided among banks by the number of missing term tokens. A sequence that has room only for these may
+contain nothing else, so that every sequence can be completed.
 """
 
 import math
@@ -23,10 +23,10 @@ Replaced = Mapping[int, frozenset[int]]  # by the first token of a term: the tok
 class Constraints:
     """The terms of each sentence of a batch, for a beam search; terms that do not fit into `longest` tokens are dropped.
 
-    `forced[i]` is the forced prefix of sentence i; `force_end` reserves the last position for the end token. `replaced[i]`
-    names the tokens that a term of sentence i replaces: the term is as likely as they are, they are banned before it, and
-    the rest of the term costs nothing. So a term comes where it belongs, not where a model that never expects it objects
-    least.
+    `forced[i]` is the forced prefix of sentence i; `force_end` reserves the last position for the end token.
+    `replaced[i]` names the tokens that a term of sentence i replaces: the term is as likely as they are, they are
+    banned before it, and the rest of the term costs nothing. So a term appears where it belongs, not where an
+    unprepared model finds it least unlikely.
     """
 
     def __init__(
@@ -53,7 +53,9 @@ class Constraints:
         self._borrowed: dict[tuple[int, ...], tuple[float, float]] = {}
 
     def rule(self, banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        """Ban the end before all terms are met, and tokens without room for the rest; allow term tokens, whatever is banned."""
+        """Ban the end before all terms are met, and tokens without room for the rest; allow term tokens even if
+        banned.
+        """
         allowed, incomplete, tight = [], [], {}
         for row, (i, state) in enumerate(zip(sentence.tolist(), self._states_of(tokens, sentence), strict=True)):
             if (automaton := self.automata[i]) is None:
@@ -80,8 +82,8 @@ class Constraints:
     def pick(self, logp: Tensor, best: Tensor, index: Tensor, live: LiveBeams) -> tuple[Tensor, Tensor]:
         """Candidates by dynamic beam allocation (Post and Vilar, 2018), for the sentences that have terms.
 
-        They are chosen from the most likely of all, the most likely of each beam, and all that begin or continue a term.
-        Those that end come first, then those that live on.
+        They are chosen from the most likely overall, the most likely of each beam, and all that begin or continue a
+        term. Those that end come first, then those that stay live.
         """
         tokens, sentence = live.tokens, live.sentence
         if not any(self.automata[i] for i in sentence.tolist()):
@@ -168,7 +170,7 @@ class Constraints:
 def _fitting(
     terms: list[Term], edges: TokenEdges, silent: Iterable[int], capacity: int, prefix: Sequence[int]
 ) -> Automaton | None:
-    """The terms that fit, after dropping the longest as long as they do not; None if none is left."""
+    """The terms that fit, after dropping the longest until they do; None if none is left."""
     while terms:
         automaton = Automaton(terms, edges, silent)
         if automaton.remaining[automaton.run(prefix)] <= capacity - len(prefix):
@@ -178,9 +180,8 @@ def _fitting(
 
 
 def _allocate(banks: Banks, beams: int) -> list[tuple[float, int]]:
-    """An equal share of the beams for each bank, those with less missing first; the rest goes to the most likely.
-
-    A candidate that ends must be among as many of its bank as live on there, or could.
+    """An equal share of the beams for each bank, those with less missing first; the rest goes to the most likely. A
+    candidate that ends must be among as many of its bank as stay live there, or could.
     """
     share = max(1, beams // len(banks)) if banks else 0
     kept, over = [], []

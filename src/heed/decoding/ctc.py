@@ -1,6 +1,5 @@
-"""What CTC says of texts: how likely one is to begin with given tokens, and where in a recording its tokens are.
-
-At each state of a recording CTC emits a token or none, the blank; a text is what is left when repeats are merged and blanks removed.
+"""CTC prefix scores, and the alignment of tokens with a recording. At each state of a recording CTC emits a token or
+the blank; the text results from merging repeats and removing blanks.
 """
 
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from torch import Tensor
 
 
 class PrefixScores:
-    """The prefixes of a search, a row each: how likely CTC finds texts that begin so (Watanabe et al., 2017).
+    """The prefixes of a search, one row each, with their CTC probability (Watanabe et al., 2017).
 
     `ends_token` and `ends_blank` (rows, states + 1) are the log-probabilities of all paths that have emitted a prefix by a
     state and end in its last token, or in a blank; the first column is before the first state. A search takes the steps of
@@ -20,7 +19,7 @@ class PrefixScores:
     """
 
     def __init__(self, logp: Float[Tensor, "b s classes"], counts: Int[Tensor, " b"]):
-        """`logp` are log-probabilities, the blank last; `counts` how many states of each recording count."""
+        """`logp` are log probabilities, the blank last; `counts` the number of valid states of each recording."""
         self.logp = logp.double()
         self.p = self.logp.exp()
         self.counts, self.blanks = counts, _sums(self.logp[:, :, -1])
@@ -30,7 +29,9 @@ class PrefixScores:
         self.total = torch.zeros_like(self.blanks[:, 0])
 
     def extensions(self, end: int) -> Float[Tensor, "rows vocab"]:
-        """What each next token adds to the log-probability of a prefix; of the token `end`, that the text is complete."""
+        """What each next token adds to the log probability of a prefix; for the token `end`, that the text is
+        complete.
+        """
         before = self._before()
         highest = before.amax(dim=1, keepdim=True).clamp(min=-1e300)
         mass, found = (before - highest).exp(), before.new_empty(len(before), self.p.shape[2] - 1)
@@ -65,11 +66,11 @@ class PrefixScores:
             setattr(self, name, getattr(self, name).index_select(0, rows))
 
     def _before(self) -> Float[Tensor, "rows s"]:
-        """That a prefix is complete before each state."""
+        """The log probability that a prefix is complete before each state."""
         return self._masked(torch.logaddexp(self.ends_token, self.ends_blank))
 
     def _masked(self, values: Float[Tensor, "rows s1"]) -> Float[Tensor, "rows s"]:
-        """Without what lies beyond the end of a recording."""
+        """Without the states beyond the end of a recording."""
         places = torch.arange(values.shape[1] - 1, device=values.device)
         return values[:, :-1].masked_fill(places >= self.counts[self.sentence][:, None], -torch.inf)
 
@@ -77,17 +78,17 @@ class PrefixScores:
         return values.gather(1, self.counts[self.sentence][:, None])[:, 0]
 
     def _emitted(self, tokens: Int[Tensor, " rows"]) -> Float[Tensor, "rows s"]:
-        """The log-probability of a token at each state."""
+        """The log probability of a token at each state."""
         return self.logp[self.sentence, :, tokens]
 
 
 def _sums(logp: Float[Tensor, "b s"]) -> Float[Tensor, "b s1"]:
-    """Sums up to each state, and 0 before the first."""
+    """Cumulative sums up to each state, and 0 before the first."""
     return torch.cat([torch.zeros_like(logp[:, :1]), logp.cumsum(dim=1)], dim=1)
 
 
 class TokenSpan(NamedTuple):
-    """The states of a token, from `start` to before `end`, and the mean log-probability there."""
+    """The states of a token, from `start` to before `end`, and their mean log probability."""
 
     start: int
     end: int
@@ -95,7 +96,7 @@ class TokenSpan(NamedTuple):
 
 
 def align(logp: Float[np.ndarray, "s classes"], tokens: list[int]) -> list[TokenSpan] | None:
-    """The likeliest states of each token of a text (Viterbi); None if the recording has too few states for it."""
+    """The most likely states of each token of a text (Viterbi); None if the recording has too few states."""
     if not tokens:
         return []
     states, blank = len(logp), logp.shape[1] - 1

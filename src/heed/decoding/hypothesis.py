@@ -1,4 +1,4 @@
-"""What a search finds. Nothing here needs torch."""
+"""The result of a search. Nothing here needs torch."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Images drawn value by value from a model, in batches, with cached keys; some of their pixels may be given."""
+"""Generate images value by value in batches, with cached keys; some pixels may be given."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from heed.models.abilities import DrawsImages
 
 @torch.inference_mode()
 def draw_images(model: DrawsImages, rows: int, **options: Any) -> UInt8[Tensor, "b h w c"]:
-    """`rows` images; the options are those of `draw_turns`."""
+    """Generate `rows` images; the options are those of `draw_turns`."""
     return model.in_place(torch.stack(list(draw_turns(model, rows, **options)), dim=1))
 
 
@@ -28,11 +28,9 @@ def draw_turns(
     known: tuple[UInt8[Tensor, "b h w c"], Bool[Tensor, "h w"]] | None = None,
     each_turn: Callable[[int, Any], None] = lambda turn, states: None,
 ) -> Iterator[Int[Tensor, "b k"]]:
-    """The values that each turn adds to `rows` images, as soon as they are drawn.
-
-    `known`: images, and which of their pixels are given; these stay as they are, and the others are drawn.
-
-    `each_turn` gets the number of each turn and the states that its values were drawn from.
+    """The values that each step adds to `rows` images, as soon as they are sampled. `known`: images, and which of
+    their pixels are given; the others are generated. `each_turn` gets the number of each step and the states its
+    values were sampled from.
     """
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}; it must be above 0")
@@ -48,6 +46,6 @@ def draw_turns(
 
 
 def _by_turn(model: Any, images: Tensor, which: Tensor) -> tuple[Tensor, list[bool]]:
-    """The values of given images by turn, and for each turn whether they are given."""
+    """The values of given images by step, and for each step whether they are given."""
     marks = which[None, :, :, None].expand(1, -1, -1, images.shape[3]).to(torch.uint8)
     return model.in_turn(images), model.in_turn(marks)[0, :, 0].bool().tolist()

@@ -1,7 +1,7 @@
-"""Rules that ban tokens in a search. A rule marks the banned next tokens in a mask, (rows, vocab).
+"""Rules that ban tokens in a search by marking them in a mask, (rows, vocab).
 
 A rule gets the tokens of each row so far, and the sentence of the batch that each row belongs to. It may return the
-rows in which it leaves one token only, which then is certain: it gets log-probability 0.
+rows in which it allows a single token, which is then certain: its log probability is 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,9 +21,8 @@ def apply_rules(
     renormalize: bool = False,
     scored: bool = False,
 ) -> Float[Tensor, "r vocab"]:
-    """The log-probability of each next token under rules; with `renormalize`, the allowed ones sum to one.
-
-    `scored`: these are no logits but scores already, which several models have given together.
+    """The log probability of each next token under the rules; with `renormalize`, the allowed ones sum to one.
+    `scored`: the values are not logits but scores, combined from several models.
     """
     logp = logits if scored else logits.log_softmax(dim=-1)
     if not rules:
@@ -113,7 +112,7 @@ def force_prefix(prefixes: Sequence[Sequence[int]]) -> Rule:
 
 
 def force_begin(ids: Sequence[int]) -> Rule:
-    """Every sequence begins with these tokens at no cost. Give this rule after all but `force_end`."""
+    """Every sequence begins with these tokens at no cost. Apply this rule after all but `force_end`."""
 
     def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> Tensor | None:
         if (position := tokens.shape[1]) < len(ids):
@@ -124,7 +123,7 @@ def force_begin(ids: Sequence[int]) -> Rule:
 
 
 def force_end(longest: Int[Tensor, " b"], last: int) -> Rule:
-    """At the maximal length of its sentence a sequence ends, at no cost. Give this rule last."""
+    """At the maximum length of its sentence a sequence ends, at no cost. Apply this rule last."""
 
     def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> Tensor:
         return _only(last, tokens.shape[1] + 1 >= longest[sentence], banned)
@@ -133,7 +132,9 @@ def force_end(longest: Int[Tensor, " b"], last: int) -> Rule:
 
 
 def end_at_limit(longest: Int[Tensor, " b"], last: int) -> Rule:
-    """At the maximal length of its sentence a sequence ends, as likely as the model finds it: one that ended before may be better."""
+    """At the maximum length of its sentence a sequence must end, with the model's probability: one that ended before
+    may be better.
+    """
 
     def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
         _only(last, tokens.shape[1] + 1 >= longest[sentence], banned)

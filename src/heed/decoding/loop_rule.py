@@ -1,4 +1,4 @@
-"""The rule that keeps a search from looping (`heed.decoding.loops`)."""
+"""The rule that prevents loops in a search (`heed.decoding.loops`)."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,6 @@
-"""Loops: the same few tokens again and again, more often than anything in the source is repeated.
-
-Two kinds are loops. A sequence of up to `MAX_PERIOD` tokens may be said `allowed_repeats` times in a row, once more is a loop.
-And a piece of two letters or more may occur so often in one word (Co-Fl-Co-Co).
+"""Loops: the same few tokens over and over, more often than anything in the source is repeated. There are two kinds.
+A sequence of up to `MAX_PERIOD` tokens may occur `allowed_repeats` times in a row; once more is a loop. And a piece
+of two letters or more may occur that often in one word (Co-Fl-Co-Co).
 """
 
 from collections import Counter
@@ -22,9 +21,9 @@ Repeats = tuple[int, int]
 
 
 class TokenKinds(NamedTuple):
-    """Of each token: whether it has letters, whether a word begins here, and whether a word should not have it again and again.
-
-    The last are pieces of two letters or more, in scripts that have capitals: those have spaces between words too.
+    """For each token: whether it has letters, whether it begins a word, and whether repeating it within a word is
+    suspicious. The last are pieces of two letters or more in scripts with capitals, which also have spaces between
+    words.
     """
 
     letters: Bool[np.ndarray, " vocab"]
@@ -43,28 +42,27 @@ def token_kinds(pieces: Sequence[str], vocab_size: int) -> TokenKinds:
 
 
 def _in_word(char: str) -> bool:
-    """Whether a word goes on with this character; paths, addresses and code (os.path, A_B) are several words."""
+    """Whether a word continues with this character; paths, addresses and code (os.path, A_B) are several words."""
     return char.isalpha() or char in "-'’"
 
 
 def allowed_repeats(period: int, has_letters: bool, source: Repeats = (1, 1)) -> int:
-    """How often a sequence of tokens may be said in a row; `source` are the repeats of the source.
-
-    What the source repeats three times or more may be said once more than there: languages count differently.
+    """How often a sequence of tokens may occur in a row; `source` are the repeats in the source. What the source
+    repeats three times or more may occur once more than there: languages count differently.
     """
     own = source[has_letters]
     return max(WITH_LETTERS if has_letters else max(4, WITHOUT_LETTERS // period), own + 1 if own > 2 else own)
 
 
 def source_repeats(text: str) -> Repeats:
-    """How often the most repeated sequence of a text is said in a row, without letters and with letters."""
+    """How often the most repeated sequence of a text occurs in a row, without letters and with letters."""
     words = "".join(char if char.isalnum() else " " for char in text.casefold())
     spaced = " ".join(words.split()) + " "  # "Ha! Ha, ha" is "ha " three times
     return _repeats("".join(text.split()), False), _repeats(spaced, True)
 
 
 def _repeats(text: str, has_letters: bool) -> int:
-    """The same of sequences that all have letters, or all have none; one that is begun once more counts."""
+    """The same for sequences that all have letters, or all have none; an incomplete last repeat counts."""
     most = 1
     for period in range(1, min(MAX_LETTERS, len(text) - 1) + 1):
         run = 0
@@ -79,7 +77,7 @@ def _repeats(text: str, has_letters: bool) -> int:
 def find_loops(
     sequences: Sequence[Sequence[int]], kinds: TokenKinds, sources: Sequence[Repeats] | None = None
 ) -> Bool[np.ndarray, " n"]:
-    """Which sequences have a loop; without `sources` these repeat nothing."""
+    """Which sequences have a loop; without `sources`, nothing may repeat."""
     found = np.zeros(len(sequences), dtype=bool)
     # a loop says a token more often than is allowed: most sequences have none that often
     rows = [row for row, tokens in enumerate(sequences) if max(Counter(tokens).values(), default=0) > WITH_LETTERS]
@@ -105,7 +103,7 @@ def find_loops(
 def _within_words(
     tokens: Int[np.ndarray, "n t"], kinds: TokenKinds, allowed: Int[np.ndarray, " n"]
 ) -> Bool[np.ndarray, " n"]:
-    """Which rows have a word that has a piece too often."""
+    """Which rows have a word with a piece too often."""
     word = (kinds.starts[tokens] & (tokens != PADDING)).cumsum(axis=1)
     counted = kinds.syllables[tokens] & (tokens != PADDING)
     keys = np.sort(np.where(counted, word * len(kinds.letters) + tokens, -1 - np.arange(tokens.shape[1])), axis=1)
@@ -123,7 +121,7 @@ def _allowed_row(period: int, source: Repeats) -> Repeats:
 
 
 def _run_lengths(same: Bool[np.ndarray, "n t"]) -> Int[np.ndarray, "n t"]:
-    """For each position, how many in a row up to there are true."""
+    """For each position, how many consecutive flags up to there are true."""
     position = np.arange(1, same.shape[1] + 1)
     return position - np.maximum.accumulate(np.where(same, 0, position), axis=1)
 

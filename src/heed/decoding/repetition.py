@@ -1,4 +1,4 @@
-"""The repetition penalty of CTRL (Keskar et al., 2019): what was read or said before becomes less likely."""
+"""The repetition penalty of CTRL (Keskar et al., 2019): tokens that occurred before become less likely."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -30,7 +30,7 @@ def random_sampling(
     min_p: float = 0.0,
     typical_p: float = 1.0,
 ) -> Choose:
-    """Draw from the distribution that is left by temperature, top_k, top_p, min_p and typical_p, in this order.
+    """Sample after applying temperature, top_k, top_p, min_p and typical_p, in this order.
 
     Each sentence has its own random generator, so the other sentences of a batch do not matter.
     """
@@ -49,7 +49,7 @@ def random_sampling(
 
 
 def filter_top_k_top_p(logp: Float[Tensor, "r vocab"], top_k: int, top_p: float) -> Float[Tensor, "r vocab"]:
-    """All but the most likely tokens made impossible."""
+    """Set all but the most likely tokens to -inf."""
     if top_k:
         threshold = logp.topk(min(top_k, logp.shape[-1])).values[:, -1:]
         logp = logp.masked_fill(logp < threshold, -torch.inf)
@@ -61,14 +61,16 @@ def filter_top_k_top_p(logp: Float[Tensor, "r vocab"], top_k: int, top_p: float)
 
 
 def filter_min_p(logp: Float[Tensor, "r vocab"], min_p: float) -> Float[Tensor, "r vocab"]:
-    """Tokens less than `min_p` times as likely as the likeliest made impossible (Nguyen et al., 2024)."""
+    """Set tokens less than `min_p` times as likely as the most likely one to -inf (Nguyen et al., 2024)."""
     if not min_p:
         return logp
     return logp.masked_fill(logp < logp.amax(dim=-1, keepdim=True) + math.log(min_p), -torch.inf)
 
 
 def filter_typical(logp: Float[Tensor, "r vocab"], mass: float) -> Float[Tensor, "r vocab"]:
-    """All impossible but the tokens whose information is nearest to the entropy and that hold `mass` (Meister et al., 2023)."""
+    """Keep the tokens whose surprisal is closest to the entropy, with total probability `mass` (Meister et al.,
+    2023).
+    """
     if mass >= 1:
         return logp
     logp = logp.log_softmax(dim=-1)
@@ -81,7 +83,9 @@ def filter_typical(logp: Float[Tensor, "r vocab"], mass: float) -> Float[Tensor,
 
 
 class Step(NamedTuple):
-    """One step of a stepwise search, by row: its sentence, what it has said, with scores, all next tokens, and whether it ends."""
+    """One step of a stepwise search, by row: its sentence, the tokens so far with scores, all next tokens, and
+    whether it ends.
+    """
 
     sentence: Int[Tensor, " r"]
     tokens: Int[Tensor, "r t"]
@@ -102,7 +106,7 @@ def search_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
     renormalize: bool = False,
     stops: Stops | None = None,
 ) -> Iterator[Step]:
-    """Each step of a stepwise search, when it is asked for. Rows that have ended leave the batch; `stops` says which end early."""
+    """The steps of a search, on demand. Finished rows leave the batch; `stops` says which end early."""
     device = longest.device
     sentence = torch.arange(len(longest), device=device)
     tokens = torch.zeros(len(longest), 0, dtype=torch.long, device=device)

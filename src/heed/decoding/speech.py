@@ -1,4 +1,4 @@
-"""The search for what was said: attention, CTC and a language model score each next token together."""
+"""Speech decoding: attention, CTC and a language model jointly score each next token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from heed.vocabularies.vocabulary import SpecialTokens
 @dataclass(frozen=True)
 class SpeechDecoding:
     beam: int = 8  # beam size; 1 is greedy
-    nbest: int = 1  # how many texts of each recording
-    ctc_weight: float = 0.3  # share of CTC in the scores; 0 is attention alone, 1 is CTC alone
-    length_penalty: float = 0.0  # alpha, the exponent of the penalty that scores are divided by; larger means longer
-    lm_weight: float = 0.3  # of a language model, where one scores the text too (--lm)
-    window: float = 30.0  # seconds that are read at one time, no more than the longest of training
-    overlap: float = 2.0  # seconds on each side of a window that are read as its context
+    nbest: int = 1  # number of transcripts per recording
+    ctc_weight: float = 0.3  # weight of CTC in the scores; 0 is attention only, 1 is CTC only
+    length_penalty: float = 0.0  # alpha, the exponent of the length penalty; larger favours longer texts
+    lm_weight: float = 0.3  # weight of the language model (--lm) in shallow fusion
+    window: float = 30.0  # window length in seconds, at most the longest training recording
+    overlap: float = 2.0  # context on either side of a window, in seconds
 
     def __post_init__(self):
         if not 1 <= self.nbest <= self.beam <= 1000:
@@ -43,7 +43,7 @@ class SpeechDecoding:
 
 
 class LanguageScores:
-    """A language model whose tokens are those of the recognizer, under other numbers: `ids[i]` is its number of token i."""
+    """A language model with the recognizer's tokens under other ids: `ids[i]` is its id of token i."""
 
     def __init__(self, model: Any, ids: Int[Tensor, " vocab"], first: int):
         self.model, self.ids, self.first = model, ids, first
@@ -58,7 +58,7 @@ class LanguageScores:
 
 @dataclass
 class JointState:
-    """What attention, CTC and the language model keep between steps; `begun` is whether a token was found."""
+    """What attention, CTC and the language model keep between steps; `begun` says whether a token was found."""
 
     decoder: DecoderState
     prefixes: PrefixScores | None
@@ -73,7 +73,7 @@ class JointState:
 
 
 class JointSteps(StepModel):
-    """A model of speech that decodes one token at a time. Its scores are no logits: none is above 0."""
+    """A speech model that decodes one token at a time. Its scores are not logits: none is above 0."""
 
     def __init__(
         self, model: nn.Module, last: int, ctc_weight: float, language: LanguageScores | None, lm_weight: float

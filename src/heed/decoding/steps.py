@@ -1,4 +1,4 @@
-"""What a search needs of a model."""
+"""The interface between a search and a model."""
 
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
@@ -9,7 +9,7 @@ from torch import Tensor
 
 @runtime_checkable
 class State(Protocol):
-    """What a model keeps between steps, a row for each sequence."""
+    """What a model keeps between steps, one row per sequence."""
 
     def reorder(self, rows: Tensor) -> None: ...
 

@@ -1,7 +1,7 @@
 """Terms that a translation must contain, each in one of several variants, in any order.
 
-An automaton tracks which of them a sequence contains, in all possible parses at once: terms may share tokens, and a
-begun term may be abandoned.
+An automaton tracks which of them a sequence contains, over all possible parses: terms may share tokens, and a partial
+term may be abandoned.
 """
 
 from collections import Counter
@@ -32,14 +32,18 @@ Term = tuple[Variant, ...]  # at least one variant can stand anywhere
 
 
 class TokenEdges(NamedTuple):
-    """For each token whether it begins with a letter that would extend a word, and whether no word may directly follow it."""
+    """For each token whether it begins with a letter that would extend a word, and whether no word may directly
+    follow it.
+    """
 
     extends: Bool[Tensor, " vocab"]
     closes: Bool[Tensor, " vocab"]
 
 
 class Parse(NamedTuple):
-    """One way to parse a sequence: how often each term was met, and the variant of which the last `matched` tokens are part."""
+    """One parse of a sequence: how often each term was met, and the variant that the last `matched` tokens are part
+    of.
+    """
 
     met: tuple[int, ...]
     variant: int = -1
@@ -182,10 +186,10 @@ class Automaton:
 
 
 def min_tokens(term: Term) -> int:
-    """The length of the shortest variant that can stand anywhere."""
+    """The length of the shortest variant that may occur anywhere."""
     return min(len(variant.tokens) for variant in term if not (variant.inside or variant.initial))
 
 
 def _dominated(parse: Parse, other: Parse) -> bool:
-    """Whether another parse has met at least as much, and may continue as freely."""
+    """Whether another parse has met at least as much, and is at least as free to continue."""
     return other.closed <= parse.closed and all(a <= b for a, b in zip(parse.met, other.met, strict=True))

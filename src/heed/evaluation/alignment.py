@@ -61,7 +61,7 @@ def recall(predicted: Alignments, sure: Alignments) -> float:
 
 
 def _links(line: str, number: int) -> list[tuple[Link, bool]]:
-    """Return each link of a line with whether it is sure."""
+    """Return each link of a line, and whether it is sure."""
     links = []
     for item in line.split():
         match = _LINK.fullmatch(item)
@@ -72,7 +72,7 @@ def _links(line: str, number: int) -> list[tuple[Link, bool]]:
 
 
 def _allowed(sure: Alignments, possible: Alignments | None) -> Alignments:
-    """Return the possible links of every sentence; a sure link is possible too."""
+    """Return the possible links of every sentence; sure links are possible too."""
     if possible is None:
         return sure
     _check("possible", possible, sure)

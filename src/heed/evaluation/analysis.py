@@ -1,4 +1,4 @@
-"""What goes wrong in translations, in numbers: by length, by how rare words are, numbers, lengths, loops and copies."""
+"""Error analysis of translations: by length, by word frequency, numbers, output length, loops and copies."""
 
 import re
 import unicodedata
@@ -33,7 +33,7 @@ class LengthGroup:
 
 @dataclass(frozen=True)
 class WordGroup:
-    """The reference words that occur `first` to `last` times in training, and how many of them the output has."""
+    """The reference words that occur `first` to `last` times in training, and how many of them are in the output."""
 
     first: int
     last: int | None
@@ -47,9 +47,9 @@ class WordGroup:
 
 @dataclass(frozen=True)
 class Analysis:
-    """`numbers` are those of the sources, `numbers_kept` and `numbers_in_references` how many of them each side has.
-
-    `length_ratio` is that of BLEU's tokens, outputs to references. `words` is empty where the training text is not known.
+    """`numbers` is the count in the sources, `numbers_kept` and `numbers_in_references` how many of them the outputs
+    and references have. `length_ratio` is BLEU tokens of outputs to references. `words` is empty if the training text
+    is unknown.
     """
 
     sentences: int
@@ -73,7 +73,7 @@ def analyze(
     lowercase: bool = False,
     tokenize: str = "13a",
 ) -> Analysis:
-    """Measure translations. `frequencies`: how often words of the references occur in the training text."""
+    """Analyse translations. `frequencies`: how often reference words occur in the training text."""
     check(hypotheses, [references])
     check(hypotheses, [sources])
     rows = list(zip(sources, references, hypotheses, strict=True))
@@ -95,12 +95,12 @@ def analyze(
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, without spaces and punctuation; of a script without spaces, its characters."""
+    """The words of a text, without spaces and punctuation; for a script without spaces, its characters."""
     return [piece for piece in split(text) if not piece.isspace() and unicodedata.category(piece[0])[0] != "P"]
 
 
 def count_words(texts: Iterable[str], wanted: Iterable[str]) -> dict[str, int]:
-    """How often each of the wanted words occurs in texts."""
+    """How often each of these words occurs in texts."""
     counts = dict.fromkeys(wanted, 0)
     for text in texts:
         for word in words(text):
@@ -110,12 +110,12 @@ def count_words(texts: Iterable[str], wanted: Iterable[str]) -> dict[str, int]:
 
 
 def numbers_in(text: str) -> list[str]:
-    """The numbers of a text as digits alone, since languages separate thousands and decimals differently."""
+    """The numbers of a text as digits only, since languages separate thousands and decimals differently."""
     return [re.sub(r"\D", "", found) for found in _NUMBER.findall(unicodedata.normalize("NFKC", text))]
 
 
 def loops(text: str) -> bool:
-    """Whether a text says the same one to four words three times in a row, or one to four letters seven times."""
+    """Whether a text repeats the same one to four words three times in a row, or one to four letters seven times."""
     own = words(text)
     if _STUTTER.search(text):
         return True
@@ -129,7 +129,7 @@ def loops(text: str) -> bool:
 
 
 def copied(source: str, reference: str, hypothesis: str) -> bool:
-    """Whether an output is for the most part made of words of the source that the reference does not have."""
+    """Whether an output consists mostly of source words that are not in the reference."""
     own = words(hypothesis)
     shares = [_shared(own, words(text)) for text in (source, reference)]
     return bool(own) and shares[0] >= COPIED * len(own) and shares[0] > shares[1]

@@ -1,4 +1,4 @@
-"""Scores of answers as SQuAD's official script computes them (Rajpurkar et al., 2016 and 2018)."""
+"""Answer scores as in SQuAD's official script (Rajpurkar et al., 2016 and 2018)."""
 
 import re
 import string
@@ -12,7 +12,7 @@ _ARTICLES, _PUNCTUATION = re.compile(r"\b(a|an|the)\b", re.UNICODE), set(string.
 
 
 def normalize(text: str) -> str:
-    """Lower case, without punctuation, articles and white space that says nothing."""
+    """Lowercase, without punctuation, articles and extra whitespace."""
     bare = "".join(char for char in text.lower() if char not in _PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 
@@ -22,7 +22,7 @@ def exact_match(found: str, expected: str) -> float:
 
 
 def word_f1(found: str, expected: str) -> float:
-    """F1 of the words that two answers share; of no words at all, whether both have none."""
+    """F1 over the words of two answers; if one is empty, whether both are."""
     ours, theirs = normalize(found).split(), normalize(expected).split()
     if not ours or not theirs:
         return float(ours == theirs)
@@ -31,7 +31,9 @@ def word_f1(found: str, expected: str) -> float:
 
 
 def answer_scores(found: Sequence[str], expected: Sequence[Sequence[str]]) -> Float[np.ndarray, "n 2"]:
-    """Exact match and F1 of each answer, against the expected one that fits best. No expected answer: none is right."""
+    """Exact match and F1 of each answer, against the best-matching reference. Without references, an empty answer is
+    correct.
+    """
     rows = []
     for text, own in zip(found, expected, strict=True):
         right = [answer for answer in own if normalize(answer)] or [""]
@@ -40,7 +42,7 @@ def answer_scores(found: Sequence[str], expected: Sequence[Sequence[str]]) -> Fl
 
 
 def measure(scores: Float[np.ndarray, "n 2"], answerable: Bool[np.ndarray, " n"]) -> dict[str, float]:
-    """The means in per cent; where some questions have no answer, also of both kinds by themselves."""
+    """Means in per cent; if some questions are unanswerable, also for both kinds separately."""
     found = _means(scores, "")
     if not answerable.all():
         found |= _means(scores[answerable], "_HasAns") | _means(scores[~answerable], "_NoAns")
@@ -48,7 +50,7 @@ def measure(scores: Float[np.ndarray, "n 2"], answerable: Bool[np.ndarray, " n"]
 
 
 def measure_both(scores: Float[np.ndarray, "n 2"], answerable: Bool[np.ndarray, " n"]) -> dict[str, float]:
-    """The same with both kinds by themselves, also where a sample of the bootstrap has only one."""
+    """The same for both kinds separately, even if a bootstrap sample has only one."""
     return _means(scores, "") | _means(scores[answerable], "_HasAns") | _means(scores[~answerable], "_NoAns")
 
 
@@ -63,9 +65,9 @@ def best_threshold(
     answerable: Bool[np.ndarray, " n"],
     written: Bool[np.ndarray, " n"],
 ) -> float:
-    """The threshold with the best F1: above it, the score of no answer minus that of the best one means that there is none.
-
-    `f1` are of the best answers, `written` whether they have any text. Of several thresholds it is halfway to the next.
+    """The threshold with the best F1 for the score of no answer minus that of the best answer: above it the answer is
+    empty. `f1` are those of the best answers, `written` whether they have any text. The threshold lies halfway to the
+    next value.
     """
     order = np.argsort(differences, kind="stable")
     gains = np.where(answerable, f1, -written.astype(float))[order]

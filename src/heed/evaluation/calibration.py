@@ -1,4 +1,4 @@
-"""Probabilities beside what happened: the rank of the right class, and calibration."""
+"""Predicted probabilities against outcomes: the rank of the correct class, and calibration."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ Probabilities = Float[np.ndarray, "n labels"]
 
 
 class Reliability(NamedTuple):
-    """By bins of confidence, the probability of the class that was told: how many, how sure, and how often right."""
+    """By bins of confidence, the probability of the predicted class: count, mean confidence and accuracy."""
 
     counts: np.ndarray
     confidence: np.ndarray
@@ -20,14 +20,14 @@ class Reliability(NamedTuple):
 
 
 def label_ranks(probabilities: Probabilities, labels: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-    """How many classes are likelier than the right one; of equals, the first counts as likelier."""
+    """How many classes are more likely than the correct one; ties count as more likely if they come first."""
     own = probabilities[np.arange(len(labels)), labels]
     before = np.arange(probabilities.shape[1])[None] < labels[:, None]
     return ((probabilities > own[:, None]) | ((probabilities == own[:, None]) & before)).sum(axis=1)
 
 
 def rank_accuracy(classes: int) -> Measure:
-    """Accuracy from ranks, and of more than five classes how often the right one is among the first five."""
+    """Accuracy from ranks and, with more than five classes, top-5 accuracy."""
 
     def measure(found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
         scores = {"accuracy": 100 * float((found == 0).mean())}
@@ -47,6 +47,6 @@ def reliability(probabilities: Probabilities, labels: Int[np.ndarray, " n"], bin
 
 
 def expected_calibration_error(probabilities: Probabilities, labels: Int[np.ndarray, " n"], bins: int = BINS) -> float:
-    """How far confidence is from accuracy, on average over all images (Guo et al., 2017)."""
+    """Expected calibration error: the mean distance of confidence from accuracy (Guo et al., 2017)."""
     found = reliability(probabilities, labels, bins)
     return float((found.counts * np.abs(found.confidence - found.accuracy)).sum() / max(1, found.counts.sum()))

@@ -1,4 +1,4 @@
-"""Scores of classifiers, with confidence intervals by the bootstrap (Efron, 1979)."""
+"""Scores of classifiers, with bootstrap confidence intervals (Efron, 1979)."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class Interval(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Of two systems on the same texts: the second minus the first, and the probability that it is chance."""
+    """Two systems on the same texts: the second minus the first, and the p-value."""
 
     value: float
     p_value: float
@@ -31,33 +31,33 @@ def accuracy(found: Int[np.ndarray, " n"], expected: Int[np.ndarray, " n"]) -> f
 
 
 def confusion(found: Int[np.ndarray, " n"], expected: Int[np.ndarray, " n"], labels: int) -> Float[np.ndarray, "l l"]:
-    """How many texts of each label (rows) were given each label (columns)."""
+    """Confusion matrix: rows are reference labels, columns predicted ones."""
     return np.bincount(expected * labels + found, minlength=labels**2).reshape(labels, labels).astype(float)
 
 
 def f1(table: Float[np.ndarray, "l l"]) -> float:
-    """Of two labels, F1 of the second; of more, the mean F1 of all (macro)."""
+    """For two labels, F1 of the second; for more, macro F1."""
     right, both = np.diag(table), table.sum(axis=0) + table.sum(axis=1)
     each = np.divide(2 * right, both, out=np.zeros(len(table)), where=both > 0)
     return 100 * float(each[1] if len(each) == 2 else each.mean())
 
 
 def matthews(table: Float[np.ndarray, "l l"]) -> float:
-    """Matthews' correlation; of more than two labels, Gorodkin's (2004). 0 where one side has one label only."""
+    """Matthews correlation; for more than two labels, Gorodkin's (2004). 0 if one side has a single label."""
     total, found, expected = table.sum(), table.sum(axis=0), table.sum(axis=1)
     spread = (total**2 - (found**2).sum()) * (total**2 - (expected**2).sum())
     return 100 * float((np.trace(table) * total - found @ expected) / np.sqrt(spread)) if spread > 0 else 0.0
 
 
 def pearson(found: Float[np.ndarray, " n"], expected: Float[np.ndarray, " n"]) -> float:
-    """Linear correlation; 0 where one side does not vary."""
+    """Pearson correlation; 0 if one side is constant."""
     one, other = found - found.mean(), expected - expected.mean()
     spread = np.sqrt((one @ one) * (other @ other))
     return 100 * float(one @ other / spread) if spread > 0 else 0.0
 
 
 def spearman(found: Float[np.ndarray, " n"], expected: Float[np.ndarray, " n"]) -> float:
-    """Correlation of ranks; equal values share their mean rank."""
+    """Spearman's rank correlation; ties share their mean rank."""
     return pearson(_ranks(found), _ranks(expected))
 
 
@@ -86,7 +86,7 @@ def choice_scores(found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
 def intervals(
     measure: Measure, found: np.ndarray, expected: np.ndarray, samples: int = 1000, seed: int = 0
 ) -> dict[str, Interval]:
-    """Each score, and between which values 95 % of the scores of resampled texts lie."""
+    """Each score with the 95 % interval of resampled texts."""
     whole, drawn = measure(found, expected), _resampled(measure, found, expected, samples, seed)
     return {
         name: Interval(value, *(float(end) for end in np.quantile(drawn[name], [0.025, 0.975])))
@@ -97,7 +97,9 @@ def intervals(
 def differences(
     measure: Measure, first: np.ndarray, second: np.ndarray, expected: np.ndarray, samples: int = 1000, seed: int = 0
 ) -> dict[str, Difference]:
-    """The paired bootstrap: both systems are resampled alike. p is two-sided: how often the better one is no better."""
+    """The paired bootstrap: both systems are resampled together. p is two-sided: how often the better one is not
+    better.
+    """
     one, other = (_resampled(measure, found, expected, samples, seed) for found in (first, second))
     values = {name: measure(second, expected)[name] - value for name, value in measure(first, expected).items()}
     found = {}

@@ -1,4 +1,4 @@
-"""Recommenders that learn nothing but counts, beside which every table has its models: popularity and item-kNN."""
+"""Count-based recommenders as baselines: popularity and item-kNN."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ PAIRS = 1 << 24  # in memory at one time
 
 
 class Popularity:
-    """Every user gets the items that are trained on most often."""
+    """Every user gets the most frequent items of the training data."""
 
     def __init__(self, counts: Int[np.ndarray, " items"]):
         self.counts = torch.from_numpy(counts.astype(np.float32))
@@ -23,7 +23,7 @@ class Popularity:
 
 
 class ItemKNN:
-    """Items that the same users have (Sarwar et al., 2001): the cosine of two items as sets of users, summed over a history."""
+    """Item-kNN (Sarwar et al., 2001): the cosine of two items as sets of users, summed over a history."""
 
     def __init__(self, rows: RaggedRows, items: int):
         users, ids = unique_items(rows, items)
@@ -48,7 +48,7 @@ class ItemKNN:
 
 
 def unique_items(rows: RaggedRows, items: int) -> tuple[np.ndarray, np.ndarray]:
-    """The number of a row and an item of it, each pair once, rows in order."""
+    """The number of a row and one of its items, each pair once, rows in order."""
     keys = np.unique(np.repeat(np.arange(len(rows)), rows.lengths) * items + rows.ids.astype(np.int64))
     return keys // items, keys % items
 

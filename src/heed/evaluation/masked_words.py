@@ -1,4 +1,4 @@
-"""How well a model predicts masked words, which texts belong together, and which words were replaced."""
+"""Scores of masked language models: masked words, sentence pairs and replaced tokens."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ CHUNK = 2048  # positions whose logits are in memory at one time
 
 @dataclass
 class Tally:
-    """Sums over batches: of -log p, of how often a prediction is right, and of how many there are."""
+    """Sums over batches: -log p, correct predictions, and counts."""
 
     nll: float = 0.0
     right: int = 0
@@ -36,21 +36,23 @@ class Tally:
 
 
 def sample_words(logits: Float[Tensor, "n vocab"], generator: torch.Generator | None = None) -> Int[Tensor, " n"]:
-    """A word for each row, drawn from the distribution of the logits."""
+    """One word per row, sampled from the logits."""
     exact = logits.float() if logits.dtype.itemsize < 4 else logits
     noise = torch.empty_like(exact).exponential_(generator=generator)
     return (exact.softmax(dim=-1) / noise).argmax(dim=-1)
 
 
 def has_generator(model: nn.Module) -> bool:
-    """Whether the words are predicted by a generator beside the model."""
+    """Whether a separate generator predicts the words."""
     return getattr(model, "generator", None) is not None
 
 
 def predict_hidden(
     model: nn.Module, batch: MaskedBatch
 ) -> tuple[Float[Tensor, "n width"], tuple[Tensor, Tensor], Float[Tensor, "b t dim"] | None]:
-    """What is multiplied by the output matrix at the hidden positions, this matrix with its bias, and the states of all tokens."""
+    """The input of the output matrix at the hidden positions, this matrix with its bias, and the states of all
+    tokens.
+    """
     inputs = batch.tokens, batch.valid, batch.segments
     if has_generator(model):
         return model.generator_states(*inputs).flatten(0, 1)[batch.positions], model.generator_weights(), None
@@ -73,9 +75,8 @@ def measure_masked(model: nn.Module, batches: Iterable[MaskedBatch]) -> tuple[Ta
 
 @torch.inference_mode()
 def measure_replaced(model: nn.Module, batches: Iterable[MaskedBatch], pad: int) -> tuple[Tally, Tally, Tally]:
-    """The masked words of the generator; and of the discriminator, the words that it has replaced and those that it has not.
-
-    What the generator draws is the same each time on the same device.
+    """The masked words of the generator, and the discriminator's accuracy on replaced and original tokens. The
+    generator's samples are reproducible on the same device.
     """
     model.eval()
     device, words, replaced, original = next(model.parameters()).device, Tally(), Tally(), Tally()
@@ -96,7 +97,7 @@ def measure_replaced(model: nn.Module, batches: Iterable[MaskedBatch], pad: int)
 
 
 def masked_scores(model: nn.Module, batches: Sequence[MaskedBatch]) -> dict[str, float]:
-    """The scores of masked words, and of pairs where there are some, by name."""
+    """The scores of masked words and, if any, of pairs, by name."""
     words, pairs = measure_masked(model, batches)
     found = {"loss": words.loss, "accuracy": words.accuracy}
     return found | ({"pairs": pairs.accuracy} if pairs.count else {})

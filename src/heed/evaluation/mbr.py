@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: of several translations, the one that is most like all of them (Kumar and Byrne, 2004)."""
+"""Minimum Bayes risk: the candidate translation most similar to all the others (Kumar and Byrne, 2004)."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ UTILITIES: dict[str, Callable[[Sequence[str]], Float[np.ndarray, "n n"]]] = {
 
 
 def expected_utilities(texts: Sequence[str], utility: str) -> Float[np.ndarray, " n"]:
-    """How like all texts each text is on average; one that occurs twice counts twice."""
+    """The mean similarity of each text to all texts; duplicates count separately."""
     counts = Counter(texts)
     mean = UTILITIES[utility](list(counts)) @ np.array([*counts.values()]) / max(1, len(texts))
     by_text = dict(zip(counts, mean.round(DECIMALS).tolist(), strict=True))
@@ -62,9 +62,8 @@ def expected_utilities(texts: Sequence[str], utility: str) -> Float[np.ndarray, 
 
 
 def mbr_order(texts: Sequence[str], scores: Sequence[float], utility: str) -> list[int]:
-    """The numbers of the texts, that with the highest expected utility first; of equal ones, that with the higher score.
-
-    A text that occurs again comes after all others.
+    """The indices of the texts by expected utility, highest first; ties are broken by score. Duplicates come after
+    all others.
     """
     utilities = expected_utilities(texts, utility)
     order = sorted(range(len(texts)), key=lambda i: (-utilities[i], -scores[i], i))
@@ -74,7 +73,7 @@ def mbr_order(texts: Sequence[str], scores: Sequence[float], utility: str) -> li
 
 
 def _matches(counts: Sequence[Counter]) -> tuple[Int[np.ndarray, "n n"], Int[np.ndarray, " n"]]:
-    """How many n-grams each two texts share, and how many each has."""
+    """How many n-grams each pair of texts shares, and how many each text has."""
     columns = {ngram: column for column, ngram in enumerate(dict.fromkeys(ngram for own in counts for ngram in own))}
     table = np.zeros((len(counts), len(columns)), dtype=np.int64)
     for row, own in enumerate(counts):

@@ -26,12 +26,11 @@ WINDOW = 512  # tokens; a recurrent state is carried from window to window, so t
 
 @dataclass(frozen=True)
 class Context:
-    """What each token of a text is predicted from.
-
-    `window` is how many tokens are read at once. A model with limited positions reads windows independently, each `stride`
-    tokens after the one before (default: windows do not overlap); only tokens that were not scored yet are. Others carry their state,
-    in `rows` parts of the text that are read in parallel; `memory` is how many tokens of it are kept. With `document` each
-    document is read by itself. Every window, or the text if its state is carried, begins with the control code `code`.
+    """The context of each token. `window` is the number of tokens read at once. A model with limited positions reads
+    windows independently, each `stride` tokens after the previous one (default: no overlap); every token is scored
+    once. Other models carry their state, in `rows` parts of the text read in parallel; `memory` is how many tokens of
+    it are kept. With `document` each document is read separately. Every window, or the text if its state is carried,
+    begins with the control code `code`.
     """
 
     window: int | None = None
@@ -42,7 +41,7 @@ class Context:
     document: DocumentKind | None = None
 
     def check(self, model: nn.Module) -> None:
-        """Refuse what the model, or another setting, makes meaningless."""
+        """Refuse settings that are meaningless for the model or in combination."""
         for name in ("window", "rows"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -62,7 +61,7 @@ class Context:
             raise ValueError(f"stride is {self.stride}; it must be at least 1 and at most the window, {most}")
 
     def described(self, model: nn.Module) -> str:
-        """For a signature: how much each token can see."""
+        """For a signature: the context of each token."""
         code = f"|code:{self.code}" if self.code else ""
         if self.document:
             return f"context:document|document:{self.document}|window:{self.window}{code}"
@@ -74,9 +73,8 @@ class Context:
 
 @dataclass(frozen=True)
 class Perplexity:
-    """`nll` is -log p of the whole text in nats; `tokens`, `words` and `characters` count each end of a line as one.
-
-    `context` says what each token was predicted from.
+    """`nll` is -log p of the whole text in nats; `tokens`, `words` and `characters` count each line end as one.
+    `context` describes the context of each token.
     """
 
     nll: float
@@ -100,7 +98,7 @@ class Perplexity:
 
     @property
     def per_word(self) -> float:
-        """The nll of the whole text over its words: comparable between vocabularies."""
+        """The nll of the whole text per word: comparable between vocabularies."""
         return _exp(self.nll / self.words)
 
     @property
@@ -122,12 +120,12 @@ def _exp(loss: float) -> float:
 
 
 def has_positions(model: nn.Module) -> bool:
-    """Whether a model reads a limited number of tokens, each window of a text independently."""
+    """Whether a model has limited positions and reads each window of a text independently."""
     return model.config.max_length < sys.maxsize
 
 
 def has_memory(model: nn.Module) -> bool:
-    """Whether a model keeps a memory whose length can be chosen."""
+    """Whether a model has a memory of variable length."""
     return hasattr(model.config, "evaluation_memory")
 
 
@@ -137,7 +135,7 @@ def measure_perplexity(
     lines: Sequence[str],
     context: Context = Context(),  # noqa: B008 (frozen)
 ) -> Perplexity:
-    """The perplexity of a text, each token predicted from what `context` says."""
+    """The perplexity of a text, with this context for each token."""
     ids = join_lines(encoded := vocabulary.encode(lines), vocabulary.special.last)
     if not len(ids):
         raise ValueError("the text has no lines: there is nothing to measure")
@@ -161,7 +159,7 @@ def measure_perplexity(
 
 
 def _complete(context: Context, model: nn.Module, tokens: int) -> Context:
-    """The context with the defaults of this model."""
+    """The context with this model's defaults."""
     if has_positions(model):
         window = context.window or model.config.max_length
         return replace(context, window=window, stride=context.stride or window)
@@ -198,7 +196,7 @@ def _text_nll(
 
 @contextmanager
 def evaluation_memory(model: nn.Module, tokens: int | None) -> Iterator[None]:
-    """Inside this block, a model keeps a memory of this many tokens; None changes nothing."""
+    """Set a model's memory to this many tokens within the block; None changes nothing."""
     config = model.config
     if tokens is not None:
         model.config = replace(config, evaluation_memory=tokens)
@@ -209,9 +207,8 @@ def evaluation_memory(model: nn.Module, tokens: int | None) -> Iterator[None]:
 
 
 def sliding_windows(ids: np.ndarray, last: int, window: int, stride: int, code: int | None = None) -> Iterator[Window]:
-    """Batches of windows that begin `stride` tokens apart; a token is expected in the first window that has it alone.
-
-    The text is read after `last`; with a `code`, it is the first token of each window.
+    """Batches of windows that begin `stride` tokens apart; a token is scored only in the first window that contains
+    it. The text follows `last`; a `code` is the first token of each window.
     """
     inputs = np.concatenate([[last], ids[:-1]])
     starts = np.arange(1 + max(0, -(-(len(ids) - window) // stride))) * stride
@@ -228,7 +225,7 @@ def sliding_windows(ids: np.ndarray, last: int, window: int, stride: int, code: 
 
 
 def independent_nll(model: nn.Module, batches: Iterable[Window]) -> Iterator[Float[Tensor, " n"]]:
-    """-log p of each expected token of windows that do not see each other."""
+    """-log p of each scored token, in independent windows."""
     device = next(model.parameters()).device
     model.eval()
     for batch in batches:
@@ -250,7 +247,7 @@ def total_nll(model: nn.Module, windows: Windows) -> float:
 
 
 def window_nll(model: nn.Module, windows: Windows) -> Iterator[Float[Tensor, "b t"]]:
-    """-log p of each token, window after window; 0 at padding."""
+    """-log p of each token, window by window; 0 at padding."""
     device = next(model.parameters()).device
     model.eval()
     state = model.start(windows.rows)

@@ -8,7 +8,7 @@ from heed.evaluation.speech import SAMPLES, ErrorRate, align, error_rate
 
 @dataclass(frozen=True)
 class PhonemeScores:
-    """Errors per phoneme, and the share of words that are right as a whole, both in per cent."""
+    """Phoneme error rate, and the share of correct words, both in per cent."""
 
     per: ErrorRate
     accuracy: float
@@ -16,9 +16,9 @@ class PhonemeScores:
 
 
 def score(found: Sequence[str], references: Sequence[Sequence[str]], samples: int = SAMPLES) -> PhonemeScores:
-    """Each line is the phonemes of a word with spaces between them; of several references the nearest counts."""
+    """Each line has the phonemes of a word, separated by spaces; of several references the nearest counts."""
     if len({len(found), *map(len, references)}) != 1 or not found:
-        raise ValueError("pronunciations and their references must be as many, and at least one")
+        raise ValueError("there must be as many references as pronunciations, and at least one")
     edits = []
     for own, *given in zip(found, *references, strict=True):
         every = [align(right.split(), own.split()) for right in dict.fromkeys(given)]

@@ -1,4 +1,4 @@
-"""How well a recommender finds the item that came next: its rank among all items, or among a few that are drawn."""
+"""Ranking metrics of recommenders: the rank of the held-out item among all items, or among sampled ones."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ K = (5, 10, 20)
 
 
 class Ranking(NamedTuple):
-    """For each user the rank of the item that came next, infinity if it is none of the known ones; the best items; -log p of it."""
+    """For each user the rank of the target item (infinite if unknown), the best items, and -log p of the target."""
 
     ranks: Float[np.ndarray, " n"]
     top: Int[np.ndarray, "n k"]
@@ -26,7 +26,9 @@ class Ranking(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """How ranks are computed, which every score states. `negatives`: 0 is among all items, else among as many drawn ones."""
+    """How ranks are computed, as stated with every score. `negatives`: 0 ranks all items, otherwise that many sampled
+    ones.
+    """
 
     exclude_seen: bool = True
     negatives: int = 0
@@ -44,7 +46,7 @@ FULL = Setting()
 def rank(
     scorer: Scorer, held: Held, items: int, setting: Setting = FULL, top: int = 10, device: str = "cpu"
 ) -> Ranking:
-    """The ranks of the items that came next. Users with histories of similar lengths are scored together."""
+    """The ranks of the target items. Users with histories of similar length are scored together."""
     size = max(1, MAX_SCORES.get(device, MAX_SCORES["cpu"]) // items)
     order = np.argsort(-held.histories.lengths, kind="stable")
     ranks, nll = np.full(len(order), np.inf), np.full(len(order), np.nan)
@@ -71,7 +73,7 @@ def rank(
 
 
 def without_seen(scores: Float[Tensor, "n items"], histories: RaggedRows) -> Float[Tensor, "n items"]:
-    """Scores in which the items of each history are -infinity."""
+    """Scores with the items of each history set to -infinity."""
     rows = np.repeat(np.arange(len(histories)), histories.lengths)
     places = [torch.from_numpy(part.astype(np.int64)).to(scores.device) for part in (rows, histories.ids)]
     return scores.index_put((places[0], places[1]), scores.new_tensor(-torch.inf))
@@ -80,7 +82,7 @@ def without_seen(scores: Float[Tensor, "n items"], histories: RaggedRows) -> Flo
 def draw_negatives(
     users: np.ndarray, targets: np.ndarray, histories: RaggedRows, items: int, setting: Setting
 ) -> Int[np.ndarray, "n k"]:
-    """For each user, items that neither the history has nor came next; the same whatever the model and the batch."""
+    """For each user, items that are neither in the history nor the target; independent of the model and the batch."""
     found = np.zeros((len(users), setting.negatives), dtype=np.int64)
     for row, (user, target) in enumerate(zip(users.tolist(), targets.tolist(), strict=True)):
         random, seen = np.random.default_rng([setting.seed, user]), {*histories[row].tolist(), target}
@@ -100,23 +102,25 @@ def draw_negatives(
 
 
 def contributions(ranks: Float[np.ndarray, " n"], ks: Sequence[int] = K) -> dict[str, Float[np.ndarray, " n"]]:
-    """What each user adds to each score, which is the mean of it."""
+    """Each user's contribution to each score, which is their mean."""
     found = {f"hr@{k}": (ranks <= k).astype(float) for k in ks}
     found |= {f"ndcg@{k}": np.where(ranks <= k, 1 / np.log2(ranks + 1), 0.0) for k in ks}
     return {**found, "mrr": 1 / ranks}
 
 
 def scores(ranks: Float[np.ndarray, " n"], ks: Sequence[int] = K) -> dict[str, float]:
-    """HR@k: how often the right item is among the first k; NDCG@k: 1 / log2(1 + rank) if it is; MRR: 1 / rank. Times 100."""
+    """HR@k: how often the target is among the first k; NDCG@k: 1 / log2(1 + rank) if it is; MRR: 1 / rank. Times
+    100.
+    """
     return {name: 100 * float(own.mean()) if len(own) else 0.0 for name, own in contributions(ranks, ks).items()}
 
 
 def coverage(top: Int[np.ndarray, "n k"], items: int) -> float:
-    """How many of all items are recommended to anyone, per cent."""
+    """Coverage: the share of all items recommended to anyone, in per cent."""
     return 100 * len(np.unique(top[top >= 0])) / items
 
 
 def popularity_bias(top: Int[np.ndarray, "n k"], histories: RaggedRows, counts: Int[np.ndarray, " items"]) -> float:
-    """How often recommended items are trained on, on average, as a multiple of how often those of the histories are."""
+    """The mean training frequency of recommended items, relative to that of the items in the histories."""
     usual = counts[histories.ids].mean() if len(histories.ids) else 0.0
     return float(counts[top[top >= 0]].mean() / usual) if usual and (top >= 0).any() else 0.0

@@ -1,4 +1,4 @@
-"""Cosine search over vectors, and how well it finds what belongs together."""
+"""Cosine search over vectors, and retrieval metrics."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ BLOCK = 65536  # vectors that are compared at one time
 
 
 def unit_rows(matrix: Float[np.ndarray, "n dim"]) -> Float[np.ndarray, "n dim"]:
-    """Rows scaled to length 1 in their own precision; rows of zeros stay zero."""
+    """Rows scaled to length 1 in their own precision; zero rows stay zero."""
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     return matrix / np.where(lengths > 0, lengths, 1)
 
@@ -17,7 +17,7 @@ def unit_rows(matrix: Float[np.ndarray, "n dim"]) -> Float[np.ndarray, "n dim"]:
 def nearest_rows(
     queries: Float[np.ndarray, "q dim"], vectors: Float[np.ndarray, "n dim"], count: int, block: int = BLOCK
 ) -> tuple[Int[np.ndarray, "q k"], Float[np.ndarray, "q k"]]:
-    """For each query the `count` rows with the largest cosines, best first, and these; of equals, the first."""
+    """For each query the `count` rows with the largest cosines, best first, and these cosines; ties by order."""
     queries, best = unit_rows(queries), min(count, len(vectors))
     rows, cosines = np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0), dtype=vectors.dtype)
     for start in range(0, len(vectors), block):
@@ -32,9 +32,8 @@ def nearest_rows(
 def ranks(
     queries: Float[np.ndarray, "n dim"], targets: Float[np.ndarray, "n dim"], texts: Sequence[str], block: int = 1024
 ) -> Int[np.ndarray, " n"]:
-    """The rank of each query's own target among all, by the cosine; `texts` are the targets, of which equal ones count once.
-
-    A different text that is as near as the own one counts as nearer: vectors that are all the same find nothing.
+    """The rank of each query's target among all, by cosine; `texts` are the targets, of which duplicates count once.
+    A different text at the same distance counts as nearer, so that constant vectors find nothing.
     """
     queries, targets = unit_rows(queries), unit_rows(targets)
     _, kinds = np.unique(np.array(texts, dtype=object).astype(str), return_inverse=True)
@@ -51,12 +50,12 @@ def ranks(
 
 
 def retrieval_scores(found: Int[np.ndarray, " n"]) -> dict[str, float]:
-    """From ranks: how often the right text is the first, and the mean of 1 / rank; times 100."""
+    """From ranks: how often the target comes first, and the mean of 1 / rank; times 100."""
     if not len(found):
         return {"recall@1": 0.0, "mrr": 0.0}
     return {"recall@1": 100 * float((found == 1).mean()), "mrr": 100 * float((1 / found).mean())}
 
 
 def rank_scores(found: Int[np.ndarray, " n"], expected: Int[np.ndarray, " n"]) -> dict[str, float]:
-    """The same as a measure of what was found beside what was expected, which is always the first rank."""
+    """The same as a metric of found and expected ranks, where the expected rank is always the first."""
     return retrieval_scores(found)

@@ -29,7 +29,7 @@ def write_html(
 ) -> None:
     """Write the page; with a comparison it shows the first system (A) against the second (B).
 
-    `font_faces` returns CSS that embeds the glyphs of a text, which the reader's machine may lack.
+    `font_faces` returns CSS that embeds the glyphs of a text, which may be missing on the reader's machine.
     """
     if comparison is not None and any(row.second is None for row in table):
         missing = "a row has no second hypothesis; call score_sentences(..., second=...)."
@@ -62,7 +62,7 @@ def asset(name: str) -> str:
 
 
 def fill(template: str, parts: Mapping[str, str]) -> str:
-    """Replace the placeholders of a template, in one pass: a sentence that looks like a placeholder stays as it is."""
+    """Replace the placeholders of a template in one pass: a sentence that looks like a placeholder is not replaced."""
     return re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], template)
 
 
@@ -171,7 +171,7 @@ def _legend(paired: bool) -> str:
 
 
 def _data(table: Sequence[SentenceScore], paired: bool) -> str:
-    """Return the rows as JSON that cannot end the script that holds it."""
+    """Return the rows as JSON that cannot end the script element around it."""
     items = []
     for row in table:
         item = {"n": row.line, "s": row.source, "t": diff(row.reference, row.hypothesis, row.second)}

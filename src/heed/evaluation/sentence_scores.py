@@ -8,7 +8,7 @@ from heed.evaluation.translation import check, metrics
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """One sentence; `second` and the fields after it are set when two systems are compared."""
+    """One sentence; `second` and the fields after it are set if two systems are compared."""
 
     line: int
     source: str

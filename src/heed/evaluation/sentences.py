@@ -1,4 +1,4 @@
-"""A table of sentences from worst to best, as a file for programs (.tsv) or for readers (.html)."""
+"""A table of sentences from worst to best, for programs (.tsv) or for readers (.html)."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -28,7 +28,7 @@ def write(table: Sequence[SentenceScore], scores: Scores, path: Path | str, **op
 
 
 def write_tsv(table: Sequence[SentenceScore], path: Path | str) -> None:
-    r"""Write one row a line under a header; tabs, line ends and backslashes in texts become \t, \n and \\."""
+    r"""Write one row per line under a header; tabs, line ends and backslashes in texts become \t, \n and \\."""
     paired = any(row.second is not None for row in table)
     columns = [name for name in _COLUMNS if paired or name not in _SECOND]
     lines = ["\t".join(columns)]

@@ -11,7 +11,7 @@ SAMPLES, SEED = 1000, 0
 
 
 class Edit(NamedTuple):
-    """A unit of the reference and what was recognized for it; None is nothing: a deletion, or an insertion."""
+    """A unit of the reference and what was recognized for it; None marks a deletion or an insertion."""
 
     expected: str | None
     found: str | None
@@ -22,7 +22,7 @@ class Edit(NamedTuple):
 
 
 def align(expected: Sequence[str], found: Sequence[str]) -> list[Edit]:
-    """The fewest edits from one to the other, in order; where there is a choice, a substitution."""
+    """The minimum edits from one to the other, in order; substitutions are preferred."""
     cost = np.zeros((len(expected) + 1, len(found) + 1), dtype=np.int64)
     cost[:, 0], cost[0] = np.arange(len(expected) + 1), np.arange(len(found) + 1)
     for i, one in enumerate(expected, 1):
@@ -47,7 +47,7 @@ def align(expected: Sequence[str], found: Sequence[str]) -> list[Edit]:
 
 @dataclass(frozen=True)
 class ErrorRate:
-    """Errors per unit of the reference, in per cent, with the 95 % interval of a bootstrap over recordings."""
+    """Errors per reference unit in per cent, with the 95 % interval of a bootstrap over recordings."""
 
     rate: float
     low: float
@@ -60,7 +60,7 @@ class ErrorRate:
 
 @dataclass(frozen=True)
 class SpeechScores:
-    """`exact` is the share of recordings without an error, in per cent; `confused` are the most frequent wrong words."""
+    """`exact` is the share of recordings without errors, in per cent; `confused` are the most frequent wrong words."""
 
     wer: ErrorRate
     cer: ErrorRate
@@ -81,7 +81,7 @@ def error_rate(edits: Sequence[Sequence[Edit]], samples: int = SAMPLES) -> Error
 
 
 def _kinds(edits: Sequence[Edit]) -> tuple[int, int, int, int]:
-    """Substitutions, deletions, insertions, and the units of the reference."""
+    """Substitutions, deletions, insertions, and the number of reference units."""
     substituted = sum(not e.right and None not in e for e in edits)
     return substituted, sum(e.found is None for e in edits), sum(e.expected is None for e in edits), sum(
         e.expected is not None for e in edits
@@ -91,7 +91,7 @@ def _kinds(edits: Sequence[Edit]) -> tuple[int, int, int, int]:
 def score(
     texts: Sequence[str], references: Sequence[str], *, lowercase: bool = False, samples: int = SAMPLES
 ) -> SpeechScores:
-    """Compare what was recognized with what was said. Characters are those of the text, with single spaces."""
+    """Compare transcripts with references. Characters are those of the text, with single spaces."""
     if not references:
         raise ValueError("no recording has a reference text")
     pairs = [tuple(" ".join(text.split()) for text in pair) for pair in zip(references, texts, strict=True)]

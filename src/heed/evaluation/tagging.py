@@ -1,4 +1,4 @@
-"""Scores of taggers, by entity as conlleval and seqeval compute them: one counts if its type, its beginning and its end are right."""
+"""Scores of taggers by entity, as in conlleval and seqeval: an entity is correct if its type, start and end are."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ COUNTS = ("right", "found", "expected", "right words", "words")
 
 
 def sentence_counts(found: Labels, expected: Labels) -> list[int]:
-    """Of one sentence: entities that are right, found and expected; words with the right label, and words."""
+    """For one sentence: correct, found and expected entities; correctly labelled words, and words."""
     ours, theirs = set(entities(found)), set(entities(expected))
     right = sum(one == other for one, other in zip(found, expected, strict=True))
     return [len(ours & theirs), len(ours), len(theirs), right, len(expected)]
@@ -30,7 +30,7 @@ def measure(counts: Int[np.ndarray, "n 5"], _: np.ndarray | None = None) -> dict
 
 
 def type_scores(found: Sequence[Labels], expected: Sequence[Labels]) -> dict[str, dict[str, float]]:
-    """The scores of each type, and how many entities of it are expected."""
+    """The scores of each type, and how many of its entities are expected."""
     ours, theirs = _by_type(found), _by_type(expected)
     return {
         kind: _entity_scores(len(own & other), len(own), len(other)) | {"entities": len(other)}

@@ -1,4 +1,4 @@
-"""How far a voice is from a recording: mel-cepstral distortion along the best alignment of both."""
+"""The distance of synthesized speech from a recording: mel-cepstral distortion along the best alignment."""
 
 import math
 from collections.abc import Sequence
@@ -12,9 +12,8 @@ DECIBELS = 20 / math.log(10)  # of a difference of logarithms of magnitudes
 
 
 def distortion(made: np.ndarray, recorded: np.ndarray) -> float:
-    """Of two log-mel spectrograms (frames, mels): the mean over the frames of the best alignment (Kubichek, 1993).
-
-    It is the root mean square difference, in decibels, of the spectra as far as these cepstra describe them.
+    """Mel-cepstral distortion of two log-mel spectrograms (frames, mels): the mean over the frames of the best
+    alignment (Kubichek, 1993). It is the root mean square difference of the spectral envelopes in decibels.
     """
     table = cosines(made.shape[1], CEPSTRA + 1).numpy()[:, 1:]
     one, other = made @ table, recorded @ table
@@ -23,7 +22,9 @@ def distortion(made: np.ndarray, recorded: np.ndarray) -> float:
 
 
 def warp(distance: np.ndarray) -> list[tuple[int, int]]:
-    """The cheapest path from the first to the last pair, each step one further on one side or both (dynamic time warping)."""
+    """The cheapest path from the first to the last pair, with steps of one on either side or both (dynamic time
+    warping).
+    """
     rows, columns = distance.shape
     cost = np.full((rows + 1, columns + 1), np.inf)
     cost[0, 0] = 0.0

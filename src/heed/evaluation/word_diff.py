@@ -13,7 +13,7 @@ Run = tuple[int, str]  # a kind (see `diff`) and a text
 
 
 def split(text: str) -> list[str]:
-    """Split a text into words, punctuation around words, and spaces; joined, they are the text again."""
+    """Split a text into words, punctuation around words, and spaces; joined, they give the text again."""
     return [part for piece in _PIECE.findall(text) for part in _strip_punctuation(piece)]
 
 
@@ -30,7 +30,7 @@ def missing_and_added(reference: list[str], hypothesis: list[str]) -> tuple[list
 
 
 def merge_runs(pieces: list[str], kinds: list[int]) -> list[Run]:
-    """Join neighbours of one kind, and the space between two words of one kind; kind 0 is plain."""
+    """Join neighbours of the same kind, and the space between them; kind 0 is plain."""
     filled = list(kinds)
     for i in range(1, len(pieces) - 1):
         if pieces[i].isspace() and filled[i - 1] == kinds[i + 1]:
@@ -53,7 +53,7 @@ def diff(reference: str, hypothesis: str, second: str | None = None) -> list[lis
 
 
 def _strip_punctuation(piece: str) -> list[str]:
-    """Split the punctuation off both ends of a word; inside a word, as in don't, it stays."""
+    """Split punctuation off both ends of a word; inside a word, as in don't, it stays."""
     start, end = 0, len(piece)
     while start < end and unicodedata.category(piece[start])[0] == "P":
         start += 1

@@ -149,7 +149,7 @@ def self_attention(
     qkv_ptr, keys_ptr, ancestors_ptr, generated_ptr, done_ptr, out_ptr, max_length, scale,
     BEAMS: tl.constexpr, DIM: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_KEYS: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
-    """One beam over its past and itself. `ancestors` tells which beam holds the keys of each past position."""
+    """One beam over its past and itself. `ancestors` says which beam holds the keys of each past position."""
     wait_for_previous(PDL)
     row, head, d = tl.program_id(0), tl.program_id(1), tl.arange(0, HEAD_DIM)
     sentence = row // BEAMS

@@ -51,7 +51,9 @@ def attend_flex(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h q d"]:
-    """As `attend`, with blocks by FlexAttention, compiled on a GPU. It has no dropout: with it, blocks are gathered."""
+    """Like `attend`, with FlexAttention blocks, compiled on a GPU. It has no dropout: with dropout, blocks are
+    gathered.
+    """
     if not isinstance(mask, BlockMask) or dropout:
         return attend(query, key, value, mask=mask, causal=causal, dropout=dropout)
     length, size = query.shape[2], mask.size

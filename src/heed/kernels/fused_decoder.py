@@ -13,21 +13,21 @@ from heed.nn.positions import Learned, Sinusoidal
 
 
 def supports(model: nn.Module) -> bool:
-    """Whether its stack can be fused, and the kernel of embeddings can add its positions."""
+    """Whether the stack can be fused, and the embedding kernel can add its positions."""
     if model.prompt is not None:  # its vectors are in no kernel
         return False
     return fused_stack.supports(model) and (type(model.positions) is Learned or isinstance(model.positions, Sinusoidal))
 
 
 def use_fused_layers(model: nn.Module) -> None:
-    """Replace the layers and the embedding of a model that `supports` accepts; its weights stay."""
+    """Replace the layers and the embedding of a model that `supports` accepts; its weights are kept."""
     fused_stack.use_fused_layers(model)
     model.hidden_states = partial(_hidden_states, model)
     model.packed_hidden_states = partial(_packed_hidden_states, model)
 
 
 def _hidden_states(model: nn.Module, tokens: Int[Tensor, "b t"], state: Any = None) -> Float[Tensor, "b t dim"]:
-    """As in the model while it trains: windows of equal length, and nothing is kept in `state`."""
+    """As in the model during training: windows of equal length, and nothing is kept in `state`."""
     rows, length = tokens.shape
     _check_length(length, model)
     x = _embed(model, tokens.flatten(), torch.arange(length, device=tokens.device).repeat(rows))

@@ -21,7 +21,7 @@ def supports_packing(model: nn.Module) -> bool:
 
 
 def supports(model: nn.Module) -> bool:
-    """Whether `use_fused_layers` can take a model."""
+    """Whether `use_fused_layers` supports a model."""
     if not declares(model, "fused") or not fused_stack.supports(model):
         return False
     if _continues_text(model):
@@ -34,7 +34,7 @@ def supports(model: nn.Module) -> bool:
 
 
 def use_fused_layers(model: nn.Module) -> None:
-    """Replace the layers and the embedding of a model that `supports` accepts; its weights stay."""
+    """Replace the layers and the embedding of a model that `supports` accepts; its weights are kept."""
     if _continues_text(model):
         return fused_decoder.use_fused_layers(model)
     fused_stack.use_fused_layers(model)

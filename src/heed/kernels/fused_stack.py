@@ -49,7 +49,7 @@ def _is_plain(body: nn.Module) -> bool:
 
 
 def _can_fuse(layer: Layer, final_norm: nn.Module | None) -> bool:
-    """Norms all before or all after the sublayers; head sizes and activation that have kernels."""
+    """Norms all before or all after the sublayers; supported head sizes and activation."""
     orders = {type(part) for part in layer.sublayers()}
     if len(orders) > 1 or not orders <= {*ORDERS} or (orders != {PostNorm} and final_norm is None):
         return False  # with pre-norm, the kernel of the last residual sum needs the final norm
@@ -77,7 +77,7 @@ def use_fused_layers(model: nn.Module) -> None:
 
 
 def float32_weights(model: nn.Module) -> set[int]:
-    """The ids of weights that kernels read in float32: those of norms, and the biases that are added before them."""
+    """The ids of weights that kernels read in float32: norms, and the biases added before them."""
     last = [_last_linear(part.body) for part in model.modules() if type(part) in ORDERS]
     norms = [weight for part in model.modules() if isinstance(part, nn.LayerNorm) for weight in part.parameters()]
     return {id(weight) for weight in [*norms, *(part.bias for part in last)]}
@@ -104,7 +104,7 @@ class FusedStack(nn.Module):
     ) -> Float[Tensor, "1 t dim"]:
         """`total` is the residual, `normed` the input of the next sublayer; with post-norm they are the same.
 
-        `first_only`: of each window, the state of its first position alone, for which the last layer computes no other.
+        `first_only`: only the state of the first position of each window; the last layer computes no other.
         """
         from heed.kernels import residual_norm
 
@@ -135,7 +135,7 @@ class FusedStack(nn.Module):
 def _first_attention(
     body: Attention, x: Float[Tensor, "t dim"], total: Float[Tensor, "t dim"], windows: WindowMask
 ) -> tuple[Float[Tensor, "n dim"], Float[Tensor, "n dim"], WindowMask]:
-    """The attention of the first position of each window to all of it; its residual, and the mask of what is left."""
+    """The attention of the first position of each window to all of it; its residual, and the remaining mask."""
     left, keys = WindowMask(windows.rows, 1), windows.packed(x.device).keys
     first, total = (part.unflatten(0, windows)[:, 0] for part in (x, total))
     y, _, _ = _attention(body, first.contiguous(), x, PackedMask(left.packed(x.device).keys, keys), False)
@@ -151,7 +151,7 @@ def _dropout_rate(dropout: nn.Dropout) -> float:
 
 
 def _path_dropout(part: nn.Module, mask: PackedMask | WindowMask) -> tuple[float, int]:
-    """How often a sublayer is left out of a sequence, and how many rows each has."""
+    """The drop rate of a sublayer per sequence, and the rows per sequence."""
     rate = getattr(part, "path_dropout", 0.0) if part.training else 0.0
     return (rate, mask.length) if rate else (0.0, 1)
 

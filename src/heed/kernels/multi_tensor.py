@@ -27,7 +27,7 @@ def _pointer(addresses_ptr, tensor, ALIGNED: tl.constexpr):
 
 
 class PointerTable:
-    """Where each of many tensors starts in their concatenation, and which block of which tensor each program has.
+    """Where each of many tensors starts in their concatenation, and the block of the tensor for each program.
 
     `aligned`: all start at multiples of 16 bytes, on both sides, so that accesses are as wide as possible.
     """

@@ -175,7 +175,7 @@ def _backward_tile(width: int) -> tuple[dict[str, int], int]:
 
 
 def program_count(rows: int, rows_each: int, limit: int) -> int:
-    """How many programs share the rows."""
+    """The number of programs that share the rows."""
     return max(1, min(limit, triton.cdiv(rows, rows_each)))
 
 
@@ -251,8 +251,8 @@ def add_norm(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The sum x + dropout(y + y_bias), and its layer norm.
 
-    `share` promises that nobody adds to the gradient of x in place, so that without dropout that of y may be the same.
-    `path` is stochastic depth: how often y is left out of a sequence, and how many rows a sequence has.
+    `share` promises that nothing adds to the gradient of x in place, so that without dropout y may share it. `path`
+    is stochastic depth: the drop rate of y per sequence, and the rows per sequence.
     """
     norms = norm.weight, norm.bias, norm.eps
     return _AddNorm.apply(x.contiguous(), y.contiguous(), y_bias, *norms, dropout, share, path)

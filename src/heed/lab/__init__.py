@@ -1,1 +1,1 @@
-"""Attention, hidden states and measurements, as data, pictures and pages."""
+"""Attention, hidden states and experiments, as data, plots and pages."""

@@ -26,9 +26,8 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """One translation seen from inside: tokens, three kinds of attention, predictions, beam search and alignment.
-
-    A kind of attention that the model lacks has zero layers and zero heads.
+    """One translation from the inside: tokens, three kinds of attention, predictions, beam search and alignment.
+    Attention that the model lacks has zero layers and zero heads.
     """
 
     source_text: str
@@ -86,7 +85,7 @@ def to_json(look: Look) -> str:
 
 
 def from_json(text: str) -> Look:
-    """Read back what `to_json` wrote."""
+    """Read what `to_json` wrote."""
     data = json.loads(text)
     if not isinstance(data, dict) or data.get("format") != 1:
         raise ValueError('This is not a file written by heed look: it should be a JSON object with "format": 1.')

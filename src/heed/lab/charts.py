@@ -1,4 +1,4 @@
-"""What the figures and tables of the lab share: layout, axes, labels at the ends of lines, numbers in cells."""
+"""Shared by the plots and tables of the lab: layout, axes, labels at line ends, numbers in cells."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Numbers = Sequence[int | float]
 
 @dataclass(frozen=True)
 class Table:
-    """A table to print, with its numbers already formatted."""
+    """A table to print, with formatted numbers."""
 
     title: str
     columns: list[str]
@@ -45,7 +45,7 @@ def new_figure(title: str, caption: str, width: Number = 11.0, height: Number = 
 
 
 def style_axes(panel: Axes, title: str, xlabel: str = "", ylabel: str = "", *, log: bool = False) -> None:
-    """Give a panel of lines its title, its labels, a light grid, and with `log` a logarithmic y-axis."""
+    """Set title, labels and a light grid of a line panel, and with `log` a logarithmic y-axis."""
     _set_labels(panel, title, xlabel, ylabel)
     panel.spines[["top", "right", "left"]].set_visible(False)
     panel.spines["bottom"].set_color(FAINT)
@@ -68,7 +68,7 @@ def line(panel: Axes, x: Numbers, y: Numbers, color: str, style: str | tuple = "
 
 
 def label_line_ends(panel: Axes, names: Sequence[str], gap: float = 0.062) -> None:
-    """Write the name of each of the last lines beside its end, moved where two names would overlap."""
+    """Write the name of each line next to its end, moved if two names would overlap."""
     lines = list(panel.lines)[-len(names) :]
     height_of = panel.yaxis.get_transform().transform  # of a value, on an axis that may be logarithmic
     low, high = height_of(np.asarray(panel.get_ylim(), float))
@@ -97,7 +97,7 @@ def _spread(heights: list[float], gap: float) -> list[float]:
 
 
 def table_rows(values: Mapping[str, Numbers], form: str) -> list[list[str]]:
-    """A row for each name, with its numbers formatted."""
+    """One row per name, with formatted numbers."""
     return [[name, *(format(value, form) for value in numbers)] for name, numbers in values.items()]
 
 
@@ -133,7 +133,9 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _fewer_colors(image: Image.Image) -> Image.Image:
-    """Reduce to 256 colours, a third of the bytes: the most common ones exactly, so that no line and no cell changes colour."""
+    """Reduce to 256 colours, a third of the bytes: the most common ones exactly, so that no line or cell changes
+    colour.
+    """
     rest = np.array(image.quantize(96, Image.Quantize.MAXCOVERAGE).getpalette()).reshape(-1, 3)
     pixels = np.asarray(image).astype(np.int64) @ [1 << 16, 1 << 8, 1]
     distinct, index, count = np.unique(pixels, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""A look as a file: a page, a picture or data, by the file's suffix."""
+"""Write a look as a file: a page, an image or data, by the file's suffix."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ SUFFIXES = (".html", ".png", ".svg", ".json")
 def draw(look: Look, path: Path, *, part: str = "cross", layer: int | None = None, head: int | None = None) -> str:
     """Write a look to a file and return the characters no font could show, for `fonts.describe_missing`.
 
-    Layers and heads are counted from 1. A picture without a layer shows all maps around the part's mean; with a layer,
-    that one map (the mean of its heads if no head is given). A page opens on the chosen map. JSON holds everything.
+    Layers and heads are counted from 1. An image without a layer shows all maps around the part's mean; with a layer,
+    only that map (the mean of its heads if no head is given). A page opens on the chosen map. JSON holds everything.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:

@@ -16,7 +16,7 @@ TEXT = 10  # letters: a column with more of them in a cell is text, which wraps
 
 @dataclass(frozen=True)
 class Shown:
-    """What a reader gets of one lab: its texts, its picture as PNG, and the command that made it."""
+    """What the reader sees of one experiment: its texts, its plot as PNG, and the command that made it."""
 
     name: str
     title: str
@@ -27,13 +27,13 @@ class Shown:
 
 
 def build_page(shown: Shown) -> str:
-    """The page of one lab, in the language that is spoken."""
+    """The page of one experiment, in the current language."""
     sections = [f"<section>{_image(shown)}</section>", *map(_table, shown.tables)]
     return _fill(shown.title, escape(shown.summary), "\n".join(sections), _made_by(shown.command))
 
 
 def build_index(labs: Sequence[Shown], command: str) -> str:
-    """The page that leads to the pages of several labs in the same folder."""
+    """The index page for several experiments in the same folder."""
     sections = []
     for shown in labs:
         link = f'<a href="{shown.name}.html">{escape(shown.title)}</a>'
@@ -64,7 +64,7 @@ def _table(table: Table) -> str:
 
 
 def _is_text(cell: str) -> bool:
-    """Whether a reader reads it from the left, unlike numbers and names."""
+    """Whether a column is left-aligned text, unlike numbers and names."""
     return sum(map(str.isalpha, cell)) > TEXT
 
 

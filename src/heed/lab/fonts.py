@@ -34,7 +34,7 @@ def find_fonts(text: str) -> Fonts:
 
 
 def describe_missing(characters: str) -> str:
-    """Return one sentence about characters that no font has; empty if there are none."""
+    """Return one sentence about characters missing from all fonts; empty if there are none."""
     if not characters:
         return ""
     shown = " ".join(f"{char} (U+{ord(char):04X})" for char in characters[:8])

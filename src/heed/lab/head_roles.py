@@ -1,4 +1,6 @@
-"""What a head of attention does in one sentence, measured: how much of its attention goes to the previous token, the aligned word, …"""
+"""What an attention head does in one sentence, measured: the share of its attention on the previous token, the
+aligned word, …
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +15,9 @@ SPECIAL = re.compile(r"<(?!0x).+>|\[(PAD|UNK|CLS|SEP|MASK)\]")
 
 
 def self_roles(attention: np.ndarray, tokens: Sequence[str], causal: bool) -> list[list[dict[str, Any]]]:
-    """Of each layer and head of (layers, heads, t, t): its role, or None, and the share of its attention that goes there."""
+    """The role (or None) of each layer and head of (layers, heads, t, t), and the share of its attention that goes
+    there.
+    """
     size = len(tokens)
     targets = {"previous": np.eye(size, k=-1), "same": np.eye(size), "start": _column(size, 0)}
     if not causal:
@@ -27,7 +31,9 @@ def self_roles(attention: np.ndarray, tokens: Sequence[str], causal: bool) -> li
 def cross_roles(
     attention: np.ndarray, source: Sequence[str], target: Sequence[str], words: Sequence[tuple[int, int]]
 ) -> list[list[dict[str, Any]]]:
-    """The same of (layers, heads, t, s); `words` are the aligned pairs of (source word, target word), and their share is "aligned"."""
+    """The same for (layers, heads, t, s); `words` are the aligned pairs of (source word, target word), whose share is
+    "aligned".
+    """
     seen, targets = np.full(len(target), len(source)), {}
     own, other = words_of(source), words_of(target)
     aligned = np.zeros((len(target), len(source)))
@@ -48,7 +54,7 @@ def is_special(token: str) -> bool:
 
 
 def words_of(tokens: Sequence[str]) -> np.ndarray:
-    """The number of the word that each token belongs to; -1 for special tokens."""
+    """The index of the word that each token belongs to; -1 for special tokens."""
     found, word, before = [], -1, True
     for token in tokens:
         special = is_special(token)
@@ -65,7 +71,9 @@ def _column(rows: int, column: int, columns: int | None = None) -> np.ndarray:
 
 
 def _shares(attention: np.ndarray, cells: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """(layers, heads): the attention on `cells`, averaged over the rows that have any and some choice; 0 if they are too few."""
+    """(layers, heads): the attention on `cells`, averaged over rows that have any and a choice; 0 if there are too
+    few.
+    """
     counted = cells.any(axis=1) & (seen >= MIN_SEEN)
     if counted.sum() < MIN_ROWS:
         return np.zeros(attention.shape[:2])

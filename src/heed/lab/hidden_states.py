@@ -1,4 +1,4 @@
-"""The hidden states of a recurrent model as a picture: a row per token, a column per unit."""
+"""The hidden states of a recurrent model as an image: one row per token, one column per unit."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Figures of an image classifier: its confusion matrix, its calibration, and its worst mistakes."""
+"""Plots for an image classifier: confusion matrix, calibration, and worst mistakes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ SHOWN = 60  # classes up to which a confusion matrix has names
 
 
 class Mistakes(NamedTuple):
-    """Images (n, h, w, c), with their true classes, the predictions, and the probabilities of these."""
+    """Images (n, h, w, c), their true classes, the predictions and their probabilities."""
 
     images: np.ndarray
     right: list[str]
@@ -46,7 +46,7 @@ def confusion_figure(table: Float[np.ndarray, "l l"], labels: Sequence[str]) -> 
 
 
 def calibration_figure(counts: np.ndarray, confidence: np.ndarray, accuracy: np.ndarray, error: float) -> Figure:
-    """How often predictions are right, compared with their probabilities."""
+    """Accuracy of predictions by their probability."""
     caption = f"Images grouped by the probability of the predicted class. On the line the model is perfectly calibrated; below it is overconfident, above it underconfident. Expected calibration error {100 * error:.2f} %."
     figure = new_figure("Calibration", caption, 6.6, 7.2)
     above, below = figure.subplots(2, 1, height_ratios=[3, 1], sharex=True)
@@ -63,7 +63,7 @@ def calibration_figure(counts: np.ndarray, confidence: np.ndarray, accuracy: np.
 
 
 def mistakes_figure(found: Mistakes, total: int) -> Figure:
-    """A contact sheet of the mistakes that were made with the highest probability."""
+    """A grid of the most confident mistakes."""
     columns = 8
     rows = max(1, -(-len(found.images) // columns))
     caption = f"The {len(found.images)} of {total:,} mistakes with the highest confidence: the true class, and below it the prediction."
@@ -99,7 +99,7 @@ def worst_mistakes(
 
 
 def write_figures(folder: Path, figures: Mapping[str, Callable[[], Figure]], text: str) -> list[Path]:
-    """Write figures as PNG files by name, in fonts that have the characters of `text`."""
+    """Write plots as PNG files by name, in fonts that have the characters of `text`."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     with rc_context({"font.family": families(find_fonts(text))}):

@@ -1,7 +1,6 @@
-"""The language of the lab: texts are English in the code, and Korean comes from catalogues beside it.
-
-A catalogue is a TOML file in `korean/`, named after the module whose texts it has; each key is the English text as it
-stands in the code, with its {fields}, and each value the Korean one with the same fields.
+"""The language of the lab: texts are English in the code, and Korean in catalogues next to it. A catalogue is a TOML
+file in `korean/`, named after its module; each key is the English text in the code, with its {fields}, and each value
+the Korean text with the same fields.
 """
 
 import logging
@@ -25,18 +24,18 @@ def tr(text: str, **values: object) -> str:
 
 
 def current_language() -> str:
-    """Return the language that is spoken now."""
+    """Return the current language."""
     return _language.get()
 
 
 def title_weight() -> str:
-    """Return the weight of titles in pictures: bold in English; a Korean title with a few bold letters is hard to read."""
+    """Return the font weight of titles: bold in English; a Korean title with a few bold letters is hard to read."""
     return "bold" if _language.get() == "en" else "normal"
 
 
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
-    """Use a language for the texts and the fonts of everything made within this block."""
+    """Use a language for texts and fonts within this block."""
     if language not in LANGUAGES:
         raise ValueError(f"no language {language!r}; there are {' and '.join(LANGUAGES)}")
     from matplotlib import rc_context
@@ -55,7 +54,7 @@ def speaking(language: str) -> Iterator[None]:
 
 
 def system_language() -> str:
-    """Return the language of the system's locale if the lab has it, else English."""
+    """Return the language of the system's locale if the lab supports it, else English."""
     locale = next((os.environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(name)), "")
     return "ko" if locale.startswith("ko") else "en"
 

@@ -1,4 +1,4 @@
-"""The attention of a translation as one picture, PNG or SVG."""
+"""The attention of a translation as one image, PNG or SVG."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ class Detail:
 
     @property
     def letters(self) -> Inches:
-        """Return the size of the tokens in points: small enough for neighbours not to touch."""
+        """Return the font size of the tokens in points: small enough that neighbours do not touch."""
         return min(12.0, self.cell * 72 * 0.6)
 
     @property
@@ -165,7 +165,9 @@ class Grid:
 
 
 def save(look: Look, path: Path, part: str, layer: int | None, head: int | None) -> str:
-    """Draw the mean map of a part with all maps beside it, or one map if a layer is given; return what no font has."""
+    """Draw the mean map of a part next to all maps, or one map if a layer is given; return the characters missing
+    from all fonts.
+    """
     fonts = find_fonts(_characters(look))
     blocks = _blocks(look, part, layer, head)
     across = max(left + block.size[0] for block, left, _ in blocks) + MARGIN

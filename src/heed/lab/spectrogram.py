@@ -1,4 +1,4 @@
-"""A spoken text as one picture: its spectrogram, and below it what each moment attends to."""
+"""Synthesized speech as one image: its spectrogram and, below it, the attention of each frame."""
 
 from collections.abc import Sequence
 from pathlib import Path

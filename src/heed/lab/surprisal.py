@@ -1,4 +1,4 @@
-"""The surprisal of each token of a text under a language model, and likelier tokens: as a page, a picture or data."""
+"""The surprisal of each token of a text under a language model, and more likely tokens: as a page, an image or data."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -23,7 +23,9 @@ th {{ color: {MUTED}; font-weight: normal; border-bottom: 1px solid {FAINT}; }}
 
 @dataclass(frozen=True)
 class TokenSurprisal:
-    """One position of a text: its token (None after the last), its surprisal, its rank, and the likeliest tokens there."""
+    """One position of a text: its token (None after the last), its surprisal, its rank, and the most likely tokens
+    there.
+    """
 
     token: str | None
     bits: float | None
@@ -86,7 +88,7 @@ def page(look: Surprisal) -> str:
 
 
 def picture(look: Surprisal, path: Path) -> str:
-    """Draw the page's content as a picture; return the characters that no font has."""
+    """Draw the page's content as an image; return the characters missing from all fonts."""
     from heed.lab.canvas import Canvas
     from heed.lab.fonts import find_fonts
 

@@ -1,4 +1,4 @@
-"""A look as one self-contained HTML page: data, style, script and glyphs are inside."""
+"""A look as one self-contained HTML page: data, style, script and glyphs are embedded."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}  # wh
 
 
 def build_page(look: Look, part: str, layer: int | None, head: int | None) -> tuple[str, str]:
-    """Return the page, and the characters that no font has."""
+    """Return the page, and the characters missing from all fonts."""
     fonts = find_fonts(_characters(look))
     script = '(() => {\n"use strict";\n' + "\n".join(_read(f"{name}.js") for name in SCRIPTS) + "})();\n"
     parts = {
@@ -50,12 +50,12 @@ def _settings(look: Look, part: str, layer: int | None, head: int | None) -> dic
 
 
 def embedded(text: str) -> str:
-    """Return CSS with the glyphs of a text that the reader's machine may lack."""
+    """Return CSS with the glyphs of a text that may be missing on the reader's machine."""
     return font_faces(find_fonts(text))
 
 
 def font_faces(fonts: Fonts) -> str:
-    """Return CSS with the embedded glyphs that the reader's machine may lack."""
+    """Return CSS with the embedded glyphs that may be missing on the reader's machine."""
     faces = []
     for path, characters in fonts.needed.items():
         if path == default_font() or not may_embed(path):

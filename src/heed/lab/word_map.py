@@ -1,4 +1,4 @@
-"""A map of word vectors: their first two principal components."""
+"""A plot of word vectors: their first two principal components."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ Arrows = Sequence[tuple[int, int]]  # from word to word, by index
 
 
 def project(matrix: Float[np.ndarray, "words dim"]) -> tuple[Float[np.ndarray, "words 2"], Float[np.ndarray, " 2"]]:
-    """The points of all words, and the share of the variance that each of the two components explains."""
+    """The coordinates of all words, and the share of variance that each component explains."""
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
     rows = matrix / np.where(lengths > 0, lengths, 1)
     rows = rows - rows.mean(axis=0)
@@ -36,7 +36,7 @@ def project(matrix: Float[np.ndarray, "words dim"]) -> tuple[Float[np.ndarray, "
 def draw(
     path: Path, words: Sequence[str], matrix: Float[np.ndarray, "words dim"], arrows: Arrows = (), title: str = ""
 ) -> str:
-    """Write a map to a file, with arrows between words; return the characters that no font has."""
+    """Write a plot to a file, with arrows between words; return the characters missing from all fonts."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"The file {path.name!r} must end in {' or '.join(SUFFIXES)}, which selects the format.")
     if len(words) < MIN_WORDS:
@@ -71,7 +71,7 @@ def _style_axes(panel, title: str, shares: Float[np.ndarray, " 2"]) -> None:
 
 
 def _label_points(figure, panel, words: Sequence[str], points: Float[np.ndarray, "words 2"], arrows: Arrows) -> None:
-    """Write each word beside its point, on the side where it overlaps least with what is drawn already."""
+    """Write each word next to its point, on the side where it overlaps least."""
     figure.draw_without_rendering()  # so that coordinates are known
     lines = [(points[start], points[end] - points[start]) for start, end in arrows]
     on_arrows = [start + part * line for start, line in lines for part in np.arange(0.1, 1, 0.1)]

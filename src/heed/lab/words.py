@@ -45,7 +45,7 @@ def aligned_words(look: Look) -> list[tuple[int, int]]:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line: control characters and white space become spaces, invisible ones are dropped."""
+    """Return a text on one line: control characters and whitespace become spaces, invisible ones are dropped."""
     shown = (" " if char.isspace() or category(char) == "Cc" else char for char in text if category(char) != "Cf")
     return "".join(shown)
 

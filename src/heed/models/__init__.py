@@ -1,4 +1,4 @@
-"""Every system, by the name that recipes and model folders call it."""
+"""All architectures, by their name in recipes and model folders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,15 +40,15 @@ MODELS: LazyMapping[System] = LazyMapping(
 
 
 def name_of(model: nn.Module) -> str:
-    """The name of a model's system. A subclass is another system."""
+    """The name of a model's architecture. A subclass is another architecture."""
     return next(name for name, system in MODELS.items() if type(model) is system.model)
 
 
 def adapt(model: nn.Module, config: Any, renewed: Sequence[str] = ()) -> nn.Module:
-    """The same model for other data: the body keeps its weights, the head only if the data have the same sizes.
+    """The same model for other data: the body keeps its weights, the head only if the sizes match.
 
-    New are only a head, a prompt, the rows of added tokens, and the parts whose names begin with one of `renewed`; any other weight
-    that does not fit is an error.
+    Only a head, a prompt, the rows of added tokens and the parts whose names begin with one of `renewed` are new; any
+    other weight that does not fit is an error.
     """
     from heed.models.encoder import Encoder
     from heed.models.vit import ViT

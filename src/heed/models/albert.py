@@ -1,5 +1,5 @@
-"""ALBERT (Lan et al., 2020): a BERT whose layers share their weights, with narrow embeddings, pre-trained on masked words and on
-the order of two sentences.
+"""ALBERT (Lan et al., 2020): a BERT with shared layer weights and factorized embeddings, pre-trained on masked words
+and sentence order.
 """
 
 from dataclasses import dataclass
@@ -27,23 +27,25 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class AlbertConfig:
-    """ALBERT-base, version 2. `head` is what it predicts; with `labels` it is a classifier, of tokens if `head` says so."""
+    """ALBERT-base, version 2. `head` is what it predicts; with `labels` it is a classifier, of tokens if `head` says
+    so.
+    """
 
     vocab_size: int = from_data()
     embedding: int = 128  # width of embeddings
     dim: int = 768  # width of layers
-    heads: int = 12  # of each attention
+    heads: int = 12  # attention heads per layer
     hidden: int = 3072  # width of the feed-forward network
     layers: int = 12
-    groups: int = 1  # of layers that share their weights; as many as layers: none does
-    group_layers: int = 1  # layers with weights of their own in a group, which count as one of `layers`
+    groups: int = 1  # number of groups of layers that share weights; equal to layers: no sharing
+    group_layers: int = 1  # distinct layers within a group; together they count as one of `layers`
     max_length: int = 512  # maximum length of a text or pair in tokens, including special tokens
     segments: int = 2  # number of segment types
-    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu_tanh"  # of the feed-forward network
-    dropout: float = 0.0  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    classifier_dropout: float = 0.1  # in the head of a classifier
-    norm_eps: float = 1e-12  # of layer norm
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu_tanh"  # activation of the feed-forward network
+    dropout: float = 0.0  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    classifier_dropout: float = 0.1  # dropout in the classification head
+    norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     head: str = from_data("masked")
     labels: int = from_data()
@@ -58,7 +60,7 @@ class AlbertConfig:
 
 
 class Albert(Encoder):
-    """As a BERT, but embeddings are narrow and a matrix widens them, and the layers of a group have one set of weights."""
+    """Like BERT, but embeddings are narrow and projected up, and the layers of a group share one set of weights."""
 
     capabilities = ("packed",)
     POOLED = frozenset({"none", "pretraining", "pair", "classification", "choice"})

@@ -20,25 +20,27 @@ from heed.nn.transformer import PostNorm, Stack
 
 @dataclass(frozen=True)
 class BartConfig:
-    """BART-base. With `labels` it is a classifier: `first` starts its decoder, and the token `last` is classified."""
+    """BART-base. With `labels` it is a classifier: `first` starts its decoder, and the state at `last` is
+    classified.
+    """
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
-    heads: int = 12  # of each attention
+    heads: int = 12  # attention heads per layer
     hidden: int = 3072  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
     max_length: int = 1024  # maximum text length in tokens, including special tokens
-    activation: Literal["swish", "relu", "gelu"] = "gelu"  # of the feed-forward network
+    activation: Literal["swish", "relu", "gelu"] = "gelu"  # activation of the feed-forward network
     scaled: bool = False  # embeddings are multiplied by √dim
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    hidden_dropout: float = 0.0  # inside the feed-forward network
-    init_std: float = 0.02  # of the initial weights
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    hidden_dropout: float = 0.0  # dropout inside the feed-forward network
+    init_std: float = 0.02  # standard deviation of the initial weights
     labels: int = from_data()
     first: int = from_data(2)
     last: int = from_data(2)
-    classifier_dropout: float = 0.0  # in the head of a classifier
+    classifier_dropout: float = 0.0  # dropout in the classification head
 
     def __post_init__(self):
         check(self)
@@ -71,7 +73,7 @@ class Bart(EncoderDecoder):
     def classify_text(
         self, tokens: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | None = None
     ) -> Float[Tensor, "b labels"]:
-        """Encoder and decoder both read the text; the decoder's state at its end is classified."""
+        """Encoder and decoder both read the text; the decoder's last state is classified."""
         first = tokens.new_full((len(tokens), 1), self.config.first)
         states = self.decode(torch.cat([first, tokens[:, :-1]], dim=1), self.encode(tokens, valid), valid)
         ends = tokens == self.config.last if valid is None else (tokens == self.config.last) & valid

@@ -1,4 +1,4 @@
-"""BERT (Devlin et al., 2019): a Transformer encoder, pre-trained on masked words and on which sentence follows which."""
+"""BERT (Devlin et al., 2019): a Transformer encoder, pre-trained on masked words and next-sentence prediction."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -31,16 +31,16 @@ class BertConfig:
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
-    heads: int = 12  # of each attention
+    heads: int = 12  # attention heads per layer
     hidden: int = 3072  # width of the feed-forward network
     layers: int = 12
     max_length: int = 512  # maximum length of a text or pair in tokens, including special tokens
     segments: int = 2  # number of segment types
-    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward network
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.1  # of attention weights
-    classifier_dropout: float | None = None  # in the head of a classifier; that of the layers by default
-    norm_eps: float = 1e-12  # of layer norm
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # activation of the feed-forward network
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.1  # dropout of attention weights
+    classifier_dropout: float | None = None  # dropout in the classification head (default: dropout)
+    norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     head: str = from_data("masked")
     labels: int = from_data()
@@ -50,7 +50,7 @@ class BertConfig:
 
 
 class Bert(Encoder):
-    """Norms after each sublayer and on the embeddings, learned positions, a vector for each of two texts, a pooler."""
+    """Norms after each sublayer and on the embeddings, learned positions, segment embeddings, a pooler."""
 
     capabilities = ("packed", "ctranslate2")
     POOLED = frozenset({"none", "pretraining", "pair", "classification", "choice"})
@@ -70,7 +70,7 @@ class Bert(Encoder):
     # a language model: with the head "causal" no token sees those after it
 
     def hidden_states(self, tokens: Tokens, state: TextState | None = None) -> Float[Tensor, "b t dim"]:
-        """What is multiplied by `output_weights` to predict the token after each; `state` then covers these tokens too."""
+        """The input of `output_weights` for predicting the token after each; `state` then covers these tokens too."""
         if self.config.head != "causal":
             raise ValueError(f"the model cannot generate text: its head is {self.config.head!r}")
         cache, length = None if state is None or self.training else state.cache, tokens.shape[1]
@@ -86,7 +86,7 @@ class Bert(Encoder):
         return self.word_states(self.stack(x, mask=mask, causal=True, cache=cache))
 
     def packed_hidden_states(self, tokens: Int[Tensor, "1 t"], offsets: SequenceOffsets) -> Float[Tensor, "1 t dim"]:
-        """The same for texts in one row without padding."""
+        """The same for texts packed in one row."""
         return self.word_states(self.encode_text(tokens, offsets))
 
     def start(self, rows: int) -> TextState:

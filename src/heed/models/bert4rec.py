@@ -1,4 +1,4 @@
-"""BERT4Rec (Sun et al., 2019): a Transformer reads a history in both directions and predicts the items that are masked."""
+"""BERT4Rec (Sun et al., 2019): a bidirectional Transformer reads a history and predicts masked items."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,13 +26,13 @@ PRESETS = {
 class BERT4RecConfig:
     items: int = from_data()
     dim: int = 64  # width of items and layers
-    heads: int = 2  # of each attention
+    heads: int = 2  # attention heads per layer
     hidden: int = 256  # width of the feed-forward network
     layers: int = 2
-    max_length: int = 50  # maximum history length: only the last items are read, the masked one at its end included
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.1  # of attention weights
-    norm_eps: float = 1e-12  # of layer norm
+    max_length: int = 50  # maximum history length, including the mask at the end; only the most recent items are read
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.1  # dropout of attention weights
+    norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):
@@ -40,7 +40,7 @@ class BERT4RecConfig:
 
 
 class Prediction(nn.Module):
-    """A layer before the scores of the items, as BERT has it before its words."""
+    """A layer before the item scores, like that of BERT before its words."""
 
     def __init__(self, c: Any):
         super().__init__()

@@ -1,4 +1,6 @@
-"""BigBird (Zaheer et al., 2020): a BERT for long texts, whose attention is sparse: global, window and random blocks."""
+"""BigBird (Zaheer et al., 2020): a BERT for long texts with block-sparse attention: global, window and random
+blocks.
+"""
 
 import math
 from dataclasses import dataclass
@@ -32,21 +34,21 @@ class BigBirdConfig:
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
-    heads: int = 12  # of each attention
+    heads: int = 12  # attention heads per layer
     hidden: int = 3072  # width of the feed-forward network
     layers: int = 12
     max_length: int = 4096  # maximum length of a text or pair in tokens, including special tokens
     segments: int = 2  # number of segment types
-    sparse: bool = True  # texts of more than (5 + 2 * random_blocks) * block tokens have sparse attention
-    block: int = 64  # tokens of a block
-    random_blocks: int = 3  # random blocks that a block sees, beside the first, the last, itself and its neighbours
-    fixed_random: bool = False  # random blocks are seen after training too; transformers takes the first block instead
+    sparse: bool = True  # block-sparse attention for texts longer than (5 + 2 * random_blocks) * block tokens
+    block: int = 64  # block size in tokens
+    random_blocks: int = 3  # random blocks per block, besides the first, the last, itself and its neighbours
+    fixed_random: bool = False  # use the random blocks at inference too; transformers uses the first block instead
     scaled: bool = False  # embeddings are multiplied by √dim
-    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu_tanh"  # of the feed-forward network
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.1  # of attention weights
-    classifier_dropout: float | None = None  # in the head of a classifier; that of the layers by default
-    norm_eps: float = 1e-12  # of layer norm
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu_tanh"  # activation of the feed-forward network
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.1  # dropout of attention weights
+    classifier_dropout: float | None = None  # dropout in the classification head (default: dropout)
+    norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     separator: int = from_data(66)
     head: str = from_data("masked")
@@ -61,7 +63,7 @@ class BigBirdConfig:
 
 
 class BigBird(Encoder):
-    """As a BERT, with attention over blocks. An answer is looked for after the question, whose end the separator marks."""
+    """Like BERT, with attention over blocks. Answers are searched after the question, which ends at the separator."""
 
     capabilities = ("packed",)
     POOLED = frozenset({"none", "masked", "causal", "pretraining", "pair", "classification", "tokens", "choice"})
@@ -87,7 +89,7 @@ class BigBird(Encoder):
         init.normal(self, c.init_std)
 
     def packs(self, longest: int) -> bool:
-        """Where attention is full."""
+        """Whether attention is full."""
         c = self.config
         return super().packs(longest) and (not c.sparse or longest <= self.stack.layers[0].attention.body.pattern.full)
 

@@ -1,4 +1,4 @@
-"""CTRL (Keskar et al., 2019): a language model whose texts begin with a control code, which says what kind of text follows."""
+"""CTRL (Keskar et al., 2019): a language model whose texts begin with a control code for the kind of text."""
 
 import math
 from dataclasses import dataclass
@@ -26,20 +26,22 @@ LAYER_NORM_EPS = 1e-6  # in the layers; the setting is for the norm after the la
 
 @dataclass(frozen=True)
 class CTRLConfig:
-    """The published CTRL. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
+    """The published CTRL. With `choices` or `labels` it has a second head, and with `prompt_length` that many vectors
+    before each text.
+    """
 
     vocab_size: int = from_data()
     dim: int = 1280  # width of embeddings and layers
-    heads: int = 16  # of each attention
+    heads: int = 16  # attention heads per layer
     hidden: int = 8192  # width of the feed-forward network
     layers: int = 48
     max_length: int = 256  # maximum text length in tokens, including the control code
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    norm_eps: float = 1e-6  # of the layer norm after the last layer
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    norm_eps: float = 1e-6  # epsilon of the layer norm after the last layer
     init_std: float = 0.02  # standard deviation of the initial weights
     choices: bool = from_data(False)
     labels: int = from_data()
-    choice_dropout: float = 0.1  # in the head that scores choices or labels
+    choice_dropout: float = 0.1  # dropout in the head that scores choices or labels
     prompt_length: int = from_data()
 
     def __post_init__(self):
@@ -47,7 +49,7 @@ class CTRLConfig:
 
 
 class CTRL(Decoder):
-    """Norms before each sublayer and after the last, sinusoids, one matrix for input and output, and a bias of the output."""
+    """Norms before each sublayer and after the last, sinusoids, one matrix for input and output, and an output bias."""
 
     capabilities = ("packed", "fused", "cuda_search")
 

@@ -1,6 +1,5 @@
-"""The forward pass that decoder-only language models share: embed, attend to the text so far, project.
-
-A model file sets the parts, and so shows what the model is made of.
+"""The forward pass shared by decoder-only language models: embed, attend to the text so far, project. Model files set
+the parts.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
 
 @dataclass
 class TextState:
-    """The keys and values of what was read. The next window of a text is read by itself: its positions begin at 0."""
+    """The keys and values of past tokens. The next window of a text is read independently: its positions begin at 0."""
 
     cache: StackCache
     layers: list = field(default_factory=list)  # nothing that a checkpoint would need
@@ -54,9 +53,9 @@ class TextState:
 class Decoder(nn.Module):
     """Tokens in, the logits of each next token out.
 
-    The parts: `tokens`, whose matrix is also that of the output; `scale` multiplies embeddings; `positions`, `dropout` and
-    `stack`; `bias` of the output (or None); `head` (or None) scores the choices of a question, or the labels of a text; `prompt`
-    (or None) are vectors that every text begins with (Lester et al., 2021).
+    The parts: `tokens`, also the output matrix; `scale` multiplies embeddings; `positions`, `dropout` and `stack`;
+    `bias` of the output (or None); `head` (or None) scores the choices of a question, or the labels of a text;
+    `prompt` (or None) are vectors before every text (Lester et al., 2021).
     """
 
     TOKEN_ROWS = ("tokens.weight", "bias")  # have a row per token: tokens that a task adds get new ones
@@ -86,7 +85,7 @@ class Decoder(nn.Module):
         return self.stack(self.dropout(x), causal=True, mask=mask, cache=cache)[:, prompt:]
 
     def packed_hidden_states(self, tokens: Int[Tensor, "1 t"], offsets: SequenceOffsets) -> Float[Tensor, "1 t dim"]:
-        """The same for texts in one row without padding: none sees another, and positions begin with each."""
+        """The same for texts packed in one row: none attends to another, and each starts at position 0."""
         if offsets.longest > self.config.max_length:
             raise ValueError(
                 f"a text has {offsets.longest} tokens, but the model has {self.config.max_length} positions"
@@ -132,8 +131,8 @@ class Decoder(nn.Module):
 def position_vectors(
     positions: nn.Module, length: int, start: int, before: int, padding: Int[Tensor, " b"] | None
 ) -> tuple[Float[Tensor, "*b t dim"], Bool[Tensor, "b 1 1 keys"] | None]:
-    """The vectors of `length` positions from `start` on, and where rows are padded, those of each row and the mask of `before`
-    keys and these.
+    """The vectors of `length` positions from `start` on and, for padded rows, those of each row and the mask of
+    `before` keys and these.
     """
     if padding is None:
         return positions(start, length), None
@@ -143,14 +142,14 @@ def position_vectors(
 
 
 def text_head(c: Any) -> nn.Module | None:
-    """What scores choices or labels, if a config has any."""
+    """The head that scores choices or labels, if the config has any."""
     if c.choices:
         return Choices(c.dim, c.choice_dropout)
     return Labels(c.dim, c.labels, c.choice_dropout) if c.labels else None
 
 
 def prompt_vectors(c: Any) -> nn.Parameter | None:
-    """The vectors that every text begins with, if a config has any."""
+    """The prompt vectors before every text, if the config has any."""
     return nn.Parameter(torch.randn(c.prompt_length, c.dim) * c.init_std) if c.prompt_length else None
 
 

@@ -28,26 +28,26 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class ElectraConfig:
-    """ELECTRA-small. `head` is what it predicts: "replaced" is a discriminator, "masked" a generator, "joint" both, to be
-    trained together. With `labels` it is a classifier, of tokens if `head` says so, else of texts.
+    """ELECTRA-small. `head` is what it predicts: "replaced" is a discriminator, "masked" a generator, "joint" both,
+    for joint training. With `labels` it is a classifier, of tokens if `head` says so, else of texts.
     """
 
     vocab_size: int = from_data()
     embedding: int = 128  # width of embeddings
     dim: int = 256  # width of layers
-    heads: int = 4  # of each attention
+    heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward network
     layers: int = 12
     max_length: int = 512  # maximum length of a text or pair in tokens, including special tokens
     segments: int = 2  # number of segment types
-    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward network
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.1  # of attention weights
-    classifier_dropout: float | None = None  # in the head of a classifier; that of the layers by default
-    choice_dropout: float = 0.1  # in the head that scores choices
-    norm_eps: float = 1e-12  # of layer norm
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # activation of the feed-forward network
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.1  # dropout of attention weights
+    classifier_dropout: float | None = None  # dropout in the classification head (default: dropout)
+    choice_dropout: float = 0.1  # dropout in the head that scores choices
+    norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
-    generator_fraction: float = 0.25  # widths and heads of the generator, as a share of those of the discriminator
+    generator_fraction: float = 0.25  # width and heads of the generator, relative to the discriminator
     head: str = from_data("masked")
     labels: int = from_data()
 
@@ -74,8 +74,8 @@ class Generator(nn.Module):
 
 
 class Electra(Encoder):
-    """As a BERT without a pooler, with embeddings of a width of their own. In joint training it holds a generator too, which
-    shares all embeddings, so they are there once.
+    """Like BERT without a pooler, with embeddings of another width. In joint training it also holds a generator,
+    which shares all embeddings.
     """
 
     capabilities = ("packed", "ctranslate2")
@@ -110,7 +110,7 @@ class Electra(Encoder):
         valid: Bool[Tensor, "b t"] | None = None,
         segments: Int[Tensor, "b t"] | None = None,
     ) -> Float[Tensor, "b t width"]:
-        """What is multiplied by `generator_weights` for the logits of the generator's words."""
+        """The input of `generator_weights` for the logits of the generator's words."""
         if self.generator is None:
             raise ValueError(f"the model has no generator: its head is {self.config.head!r}, not 'joint'")
         return self.generator(self.embed(tokens, segments), valid)
@@ -138,7 +138,7 @@ SHARED = ("tokens.", "positions.", "segments.", "norm.")  # by the two, as in th
 
 
 def generator_config(c: ElectraConfig) -> ElectraConfig:
-    """That of the generator beside a discriminator."""
+    """The config of the generator of joint training."""
     sizes: dict[str, Any] = {
         name: max(1, round(getattr(c, name) * c.generator_fraction)) for name in ("dim", "heads", "hidden")
     }

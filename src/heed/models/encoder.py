@@ -1,6 +1,5 @@
-"""The forward pass that encoders share: embed, attend to the whole text, predict with a head.
-
-A model file sets the parts, and so shows what the model is made of.
+"""The forward pass shared by encoders: embed, attend to the whole text, predict with a head. Model files set the
+parts.
 """
 
 from collections.abc import Callable
@@ -35,10 +34,9 @@ Valid = (
 
 
 class Encoder(nn.Module):
-    """Tokens in, their states and what a head predicts from them out.
-
-    The parts: `tokens`, times `scale`, `positions` and `segments` (of which text of a pair a token is) are added, then come
-    `norm` and `dropout`; `widen` (or None) brings embeddings to the width of the layers; `stack`; `pooler` (or None); `head`.
+    """Tokens in, their states and the predictions of a head out. The parts: `tokens` times `scale` plus `positions`
+    and `segments` (the text of a pair), then `norm` and `dropout`; `widen` (or None) projects embeddings to the width
+    of the layers; `stack`; `pooler` (or None); `head`.
     """
 
     HEAD = ("head.",)  # what a task replaces
@@ -49,7 +47,7 @@ class Encoder(nn.Module):
         self.config, self.scale, self.widen = config, 1.0, None
 
     def add_head(self, parts: Parts) -> None:
-        """The head that the config declares, with the pooler where it has one."""
+        """The head declared by the config, with a pooler if needed."""
         self.head = build(self.config, parts)
         self.pooler = Pooler(self.config.dim) if self.config.head in self.POOLED else None
 
@@ -66,7 +64,7 @@ class Encoder(nn.Module):
         return self.stack(x, mask=masks.key_padding(valid), causal=self.config.head == "causal")
 
     def packs(self, longest: int) -> bool:
-        """Whether texts of up to this many tokens can be read one after another in one row."""
+        """Whether texts of up to this many tokens can be packed in one row."""
         return declares(self, "packed")
 
     def embed(
@@ -91,7 +89,7 @@ class Encoder(nn.Module):
         return self.project(self.word_states(self.encode_text(tokens, valid, segments)))
 
     def word_states(self, states: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows width"]:
-        """What is multiplied by `output_weights`: for a loss that needs the logits of some positions alone."""
+        """The input of `output_weights`: for a loss that needs the logits of only some positions."""
         return self._part("words")(states)
 
     def project(self, x: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows vocab"]:
@@ -101,7 +99,7 @@ class Encoder(nn.Module):
         return self.tokens.weight, self._part("words").bias
 
     def classify_pair(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b 2"]:
-        """From the states of a pair of texts: does the second follow the first, or are the two in order?"""
+        """From the states of a pair of texts: whether the second follows the first, or the two are in order."""
         return self._part("pair")(states, self.pooler)
 
     def classify_text(
@@ -114,7 +112,7 @@ class Encoder(nn.Module):
         return self.classify_first(states)
 
     def classify_first(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:
-        """The same from the states of the tokens, of which heads take the first, or the pooled."""
+        """The same from the token states; heads use the first or the pooled one."""
         return self._part("choice" if "choice" in self.head else "text")(states, self.pooler)
 
     def classify_tokens(
@@ -135,13 +133,13 @@ class Encoder(nn.Module):
     def find_answer(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
     ) -> Float[Tensor, "b t 2"]:
-        """The logits of each token of being the first and the last of the answer."""
+        """The logits of each token as the first and the last of the answer."""
         return self._part("answer")(self.encode_text(tokens, valid, segments))
 
     def detect_replaced(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
     ) -> Float[Tensor, "b t"]:
-        """The logit of each token of having been replaced."""
+        """The logit that each token was replaced."""
         return self._part("replaced")(self.encode_text(tokens, valid, segments))
 
     def _part(self, name: str) -> nn.Module:
@@ -150,7 +148,7 @@ class Encoder(nn.Module):
         return self.head[name]
 
     def adapted(self, config: Any) -> "Encoder":
-        """The same body with the head of another config; parts of a head, and a pooler, that both have are kept."""
+        """The same body with the head of another config; a pooler and parts of a head that both have are kept."""
         new, weights = type(self)(config), self.state_dict()
         own, free = new.state_dict(), (*self.HEAD, "pooler.")
         same = HEADS[config.head] if config.labels == self.config.labels else ()
@@ -165,7 +163,7 @@ class Encoder(nn.Module):
 
 
 def usual_parts(c: Any, activation: Callable[[Tensor], Tensor], width: int | None = None) -> dict[str, Callable]:
-    """The parts of heads as BERT has them; `width` is that of the embeddings, by default that of the layers."""
+    """The parts of BERT's heads; `width` is that of the embeddings (default: that of the layers)."""
     dropout = c.dropout if c.classifier_dropout is None else c.classifier_dropout
     return {
         "words": lambda: Words(c.dim, width or c.dim, c.vocab_size, activation, c.norm_eps),
@@ -179,7 +177,9 @@ def usual_parts(c: Any, activation: Callable[[Tensor], Tensor], width: int | Non
 
 
 def layer(c: Any, attention: nn.Module | None = None) -> Layer:
-    """Self-attention and a feed-forward network with the sizes of a config, norms after each; `attention` replaces the usual."""
+    """Self-attention and a feed-forward network with the sizes of a config, post-norm; `attention` replaces the
+    default.
+    """
 
     def within(body: nn.Module) -> nn.Module:
         return PostNorm(body, nn.LayerNorm(c.dim, eps=c.norm_eps), c.dropout)

@@ -1,7 +1,4 @@
-"""The forward pass that all encoder-decoders share: embed, encode, decode, project.
-
-A model file sets the parts, and so shows what the model is made of.
-"""
+"""The forward pass shared by all encoder-decoders: embed, encode, decode, project. Model files set the parts."""
 
 import math
 from collections.abc import Callable
@@ -63,7 +60,7 @@ class EncoderDecoder(nn.Module):
     def encode(
         self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None
     ) -> Float[Tensor, "b s dim"]:
-        """The memory that the decoder attends to. Packed sources are one row, and `valid` their offsets."""
+        """The memory that the decoder attends to. Packed sources are one row, and `valid` are their offsets."""
         vectors = self._position_vectors(self.source_positions or self.positions, source, 0, valid)
         x = self._embed(self.source_tokens or self.tokens, source, vectors, self.source_norm or self.norm)
         return self.encoder(x, mask=masks.key_padding(valid))
@@ -130,7 +127,9 @@ def layer(
     norm_eps: float = 1e-5,
     own: nn.Module | None = None,
 ) -> Layer:
-    """One layer with the sizes and dropout rates of a config, each part wrapped in `around`; `own` replaces self-attention."""
+    """One layer with the sizes and dropout rates of a config, each part wrapped in `around`; `own` replaces
+    self-attention.
+    """
 
     def within(body: nn.Module) -> nn.Module:
         return around(body, nn.LayerNorm(c.dim, eps=norm_eps), c.dropout)

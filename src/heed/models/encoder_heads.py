@@ -1,6 +1,5 @@
-"""Heads of encoders: what is predicted from the states of a text. Each serves every encoder.
-
-A head that looks at the whole text is given the states and the model's pooler, and uses the one or the other.
+"""Heads for all encoders: predictions from the states of a text. A head for whole texts gets the states and the
+model's pooler, and uses either.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +47,7 @@ def settle(config: Any) -> None:
 
 
 def build(config: Any, parts: Parts) -> nn.ModuleDict:
-    """The head that a config declares, of these parts."""
+    """The head declared by a config, built from these parts."""
     return nn.ModuleDict({name: parts[name]() for name in HEADS[config.head]})
 
 
@@ -64,7 +63,9 @@ class Pooler(nn.Module):
 
 
 class Words(nn.Module):
-    """A matrix, an activation and a norm before the output, whose matrix is that of the tokens; and the output's bias."""
+    """A matrix, an activation and a norm before the output, whose matrix is the token embedding; and the output
+    bias.
+    """
 
     def __init__(self, dim: int, width: int, vocab_size: int, activation: Activation, norm_eps: float):
         super().__init__()
@@ -77,7 +78,7 @@ class Words(nn.Module):
 
 
 class PooledText(nn.Module):
-    """The vector of a text to logits: of labels, of a next sentence, of the order of two, of a choice."""
+    """The vector of a text to logits: of labels, next sentence, sentence order, or a choice."""
 
     def __init__(self, dim: int, labels: int, dropout: float = 0.0):
         super().__init__()
@@ -88,7 +89,7 @@ class PooledText(nn.Module):
 
 
 class FirstToken(nn.Module):
-    """The state of the first token to logits, with a matrix of the head's own between the two."""
+    """The state of the first token to logits, through a matrix of the head."""
 
     def __init__(self, dim: int, labels: int, activation: Activation, dropout: float = 0.0, first_dropout: float = 0.0):
         super().__init__()
@@ -100,7 +101,7 @@ class FirstToken(nn.Module):
 
 
 class EachToken(nn.Module):
-    """The state of each token to logits: of its labels, or of being the start and the end of an answer."""
+    """The state of each token to logits: of its labels, or as the start and the end of an answer."""
 
     def __init__(self, dim: int, labels: int, dropout: float = 0.0):
         super().__init__()
@@ -123,7 +124,7 @@ class DeepAnswer(nn.Module):
 
 
 class Replaced(nn.Module):
-    """The state of each token to the logit of having been replaced (Clark et al., 2020)."""
+    """The state of each token to the logit that it was replaced (Clark et al., 2020)."""
 
     def __init__(self, dim: int, activation: Activation):
         super().__init__()

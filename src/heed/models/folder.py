@@ -1,4 +1,4 @@
-"""A model folder: config.json and model.safetensors. Plain data, nothing that runs."""
+"""A model folder: config.json and model.safetensors. Plain data, no code."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -33,10 +33,10 @@ def save(
     texts: Mapping[str, str] = MappingProxyType({}),
     beside: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Write weights, `texts` by the names of their files, and config.json, of which `facts` are plain entries; what it says.
-
-    `beside` are hashes of files elsewhere that belong to the model. Where there is a model already, config.json knows the hashes
-    of both until its files are replaced: so whoever is killed, or reads, in between has a whole model.
+    """Write weights, `texts` by file name, and config.json with `facts` as plain entries; returns its content.
+    `beside` are hashes of other files that belong to the model. When an existing model is replaced, config.json has
+    the hashes of both until all files are replaced: so after a kill, or for a concurrent reader, the model is
+    complete.
     """
     folder.mkdir(parents=True, exist_ok=True)
     check_finite(model.state_dict(), folder / WEIGHTS)
@@ -90,7 +90,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def upgraded(facts: dict[str, Any], where: str) -> dict[str, Any]:
-    """The facts of a folder that an earlier version wrote, as this version writes them."""
+    """The metadata of a folder written by an earlier version, in the current form."""
     model, old, labels = facts.get("model"), facts.get("subwords"), facts.get("labels")
     if not isinstance(model, dict) or not isinstance(model.get("name", ""), str):
         return facts  # which is reported later
@@ -130,7 +130,9 @@ def _default_task(model: Mapping[str, Any]) -> str:
 
 
 def check(facts: Mapping[str, Any], where: str) -> None:
-    """Check the types of the sections that all of heed's folders share; their contents are checked where they are used."""
+    """Check the types of the sections that all of Heed's folders share; their contents are checked where they are
+    used.
+    """
 
     def must(name: str, value: Any, right: bool, what: str) -> None:
         if not right:
@@ -168,7 +170,7 @@ def _whole(value: Any, least: int) -> bool:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """The JSON object in a file of a model folder; `what` is what the error says is missing if it holds anything else."""
+    """The JSON object in a file of a model folder; `what` names what is missing if it holds anything else."""
     if not path.is_file():
         raise ValueError(f"{path.parent} is not a model folder: it has no {path.name}")
     try:
@@ -181,7 +183,9 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 
 
 class _LeftOut(TorchFunctionMode):
-    """Leaves out functions that change a tensor in place. What would be drawn is zero: trunc_normal_ draws until all fits."""
+    """Skips functions that change a tensor in place. Random draws become zero: trunc_normal_ draws until all values
+    fit.
+    """
 
     def __init__(self, *names: str):
         super().__init__()
@@ -198,7 +202,7 @@ class _LeftOut(TorchFunctionMode):
 
 
 def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> Shapes:
-    """The shapes of the weights that a model of this config has. Nothing of their size is allocated."""
+    """The shapes of the weights of a model with this config. Nothing of their size is allocated."""
     with (
         torch.device("meta"),
         _LeftOut(*DRAWN, "div_"),
@@ -215,7 +219,7 @@ def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> 
 
 
 def check_layers(config: Any, weights: int, where: str = "") -> None:
-    """Refuse more layers than there are weights: even an outline of a thousand takes seconds."""
+    """Refuse more layers than there are weights: even the outline of a thousand layers takes seconds."""
     names = [name for name in ("layers", "encoder_layers", "decoder_layers") if not hasattr(config, "groups")]
     for name in names:  # those of a group share their weights
         if (layers := getattr(config, name, 0)) > weights:
@@ -225,7 +229,7 @@ def check_layers(config: Any, weights: int, where: str = "") -> None:
 
 
 def compare(own: Shapes, held: Shapes, path: Path) -> None:
-    """Refuse a file whose weights are not those of a model, by their names and shapes."""
+    """Refuse a file whose weights do not match a model by name and shape."""
     unknown, missing = sorted(set(held) - set(own)), sorted(set(own) - set(held))
     if unknown:
         raise ValueError(
@@ -243,13 +247,13 @@ def shapes(weights: Mapping[str, Tensor]) -> Shapes:
 
 
 def put(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Load weights into a model: every one of them, and no other."""
+    """Load exactly these weights into a model."""
     compare(shapes(model.state_dict()), shapes(weights), path)
     model.load_state_dict(weights)
 
 
 def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse weights that are not finite, by name: a model with one says nothing, or nonsense."""
+    """Refuse non-finite weights, by name."""
     for name, weight in weights.items():
         # a sum is cheap, and finite unless a weight is not or all are huge
         if weight.is_floating_point() and not weight.sum().isfinite() and not weight.isfinite().all():
@@ -261,9 +265,8 @@ def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
 def read_verified(
     folder: Path, use: Callable[[dict[str, Tensor]], None] = lambda weights: None, again: bool = True
 ) -> dict[str, Tensor]:
-    """The weights of a model folder, if they are those that its config.json was written with; an earlier version does not say.
-
-    `use` gets them before their hash is compared: what it says of a weight that does not fit tells more.
+    """The weights of a model folder, verified against config.json (earlier versions state no hash). `use` gets them
+    before the hash is compared, since its errors about weights that do not fit are more helpful.
     """
     use(weights := read_weights(folder / WEIGHTS))
     own, facts = sha256(folder / WEIGHTS), read_config(folder)
@@ -281,7 +284,7 @@ def read_verified(
 
 
 def weight_shapes(path: Path) -> Shapes:
-    """The shapes that the header of a file of weights states."""
+    """The shapes stated in the header of a weights file."""
     _check_present(path)
     try:
         with safe_open(path, "pt") as file:

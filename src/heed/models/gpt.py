@@ -21,21 +21,23 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """The published GPT. With `choices` or `labels` it has a second head, and with `prompt_length` as many vectors before each text."""
+    """The published GPT. With `choices` or `labels` it has a second head, and with `prompt_length` that many vectors
+    before each text.
+    """
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
-    heads: int = 12  # of each attention
+    heads: int = 12  # attention heads per layer
     hidden: int = 3072  # width of the feed-forward network
     layers: int = 12
     max_length: int = 512  # maximum text length in tokens
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.1  # of attention weights
-    norm_eps: float = 1e-5  # of layer norm
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.1  # dropout of attention weights
+    norm_eps: float = 1e-5  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     choices: bool = from_data(False)
     labels: int = from_data()
-    choice_dropout: float = 0.1  # in the head that scores choices or labels
+    choice_dropout: float = 0.1  # dropout in the head that scores choices or labels
     prompt_length: int = from_data()
 
     def __post_init__(self):

@@ -1,6 +1,5 @@
-"""The generator of HiFi-GAN (Kong et al., 2020): a vocoder, which turns log-mel frames into the samples of a sound.
-
-Transposed convolutions make `hop` samples of a frame; after each, residual blocks of several widths look at their surroundings.
+"""The generator of HiFi-GAN (Kong et al., 2020): a vocoder, which turns log-mel frames into audio samples. Transposed
+convolutions upsample a frame to `hop` samples; each is followed by residual blocks with several receptive fields.
 """
 
 import math
@@ -47,7 +46,7 @@ class HiFiGANConfig:
 
     @property
     def hop(self) -> int:
-        """Samples of a frame."""
+        """Samples per frame."""
         return math.prod(self.upsampling)
 
 

@@ -1,4 +1,4 @@
-"""Image Transformer (Parmar et al., 2018): draws an image value by value, each from those before it within a local memory."""
+"""Image Transformer (Parmar et al., 2018): generates an image value by value, with local attention to those before."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -34,21 +34,21 @@ class ImageTransformerConfig:
     output: Literal["logistic", "categorical"] = (
         "logistic"  # of a pixel a mixture of logistics, or of a channel 256 values
     )
-    components: int = 10  # of the mixture
-    attention: Literal["1d", "2d"] = "1d"  # blocks of pixels in a line, or rectangles
-    query_block: int = 256  # "1d": positions of a block
-    memory_block: int = 512  # positions before it that it sees
-    query_rows: int = 8  # "2d": rows of a block
+    components: int = 10  # number of mixture components
+    attention: Literal["1d", "2d"] = "1d"  # local attention over blocks of consecutive pixels, or over rectangles
+    query_block: int = 256  # "1d": positions per query block
+    memory_block: int = 512  # "1d": preceding positions a block attends to
+    query_rows: int = 8  # "2d": rows per query block
     query_columns: int = 8
-    memory_rows: int = 8  # rows above it that it sees
-    memory_columns: int = 8  # columns at each side
+    memory_rows: int = 8  # "2d": rows above the block it attends to
+    memory_columns: int = 8  # "2d": columns on either side
     dim: int = 256  # width of layers
-    heads: int = 4  # of each attention
+    heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward networks
     layers: int = 8
-    small_layers: int = 4  # that read a small image, if there is one
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    norm_eps: float = 1e-6  # of layer norm
+    small_layers: int = 4  # encoder layers for the small image, if task.enlarge is set
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    norm_eps: float = 1e-6  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):
@@ -71,7 +71,7 @@ class ImageTransformerConfig:
 
     @property
     def values(self) -> int:
-        """Positions of a pixel."""
+        """Positions per pixel."""
         return self.channels if self.output == "categorical" else 1
 
     @property
@@ -80,7 +80,7 @@ class ImageTransformerConfig:
 
 
 class PixelState(NamedTuple):
-    """What is known of images that are being drawn: the caches of all layers, and what each position is told beside its values."""
+    """The state of images being generated: the caches of all layers, and the conditioning of each position."""
 
     caches: StackCache
     told: Tensor
@@ -88,7 +88,9 @@ class PixelState(NamedTuple):
 
 
 class ImageTransformer(nn.Module):
-    """A decoder over pixels in an order of their own, and for enlarging an encoder over the pixels of a small image."""
+    """A decoder over pixels in generation order and, for super-resolution, an encoder over the pixels of a small
+    image.
+    """
 
     capabilities: ClassVar[tuple[str, ...]] = ("fused",)  # where each position sees all before it
 
@@ -122,7 +124,7 @@ class ImageTransformer(nn.Module):
     def pixel_states(
         self, images: Tensor, labels: Tensor | None = None, small: Tensor | None = None
     ) -> Float[Tensor, "b t dim"]:
-        """The state at each turn, which predicts its values; it knows those of the turns before."""
+        """The state at each step, which predicts its values from those of the previous steps."""
         values = self.in_turn(images)
         before = self._embed(values[:, :-1])
         x = torch.cat([self.first.to(before.dtype).expand(len(images), 1, -1), before], dim=1)
@@ -134,12 +136,12 @@ class ImageTransformer(nn.Module):
         return self.stack(x, memory, mask=mask, causal=mask is None)
 
     def in_turn(self, images: UInt8[Tensor, "b h w c"]) -> Int[Tensor, "b t k"]:
-        """The values of images by the turn in which they are generated."""
+        """The values of images in generation order."""
         flat = images.long().flatten(1).view(len(images), self.config.max_length, -1)
         return flat.index_select(1, self.turns.order)
 
     def in_place(self, values: Int[Tensor, "b t k"]) -> UInt8[Tensor, "b h w c"]:
-        """Values by their turn as images."""
+        """Values in generation order as images."""
         c = self.config
         return values.index_select(1, self.turns.turns).reshape(len(values), c.size, c.size, c.channels).to(torch.uint8)
 
@@ -152,14 +154,14 @@ class ImageTransformer(nn.Module):
         return PixelState(caches, self._told(rows, labels), self._memory(small))
 
     def step_pixel(self, before: Int[Tensor, "b k"] | None, turn: int, state: PixelState) -> Float[Tensor, "b dim"]:
-        """The state of a turn, from the values of the turn before it."""
+        """The state of a step, from the values of the previous step."""
         rows = len(state.told)
         x = self.first.expand(rows, 1, -1) if before is None else self._embed(before[:, None], turn - 1)
         x = x + state.told[:, turn : turn + 1]
         return self.stack(x, state.memory, cache=state.caches)[:, 0]
 
     def _embed(self, values: Int[Tensor, "b t k"], first: int = 0) -> Float[Tensor, "b t dim"]:
-        """The sum of the vectors of the values of each turn; every channel has its own."""
+        """The sum of the embeddings of the values of each step; every channel has its own."""
         k = values.shape[2]
         if k > 1 or self.config.channels == 1:
             return self.pixels(values + LEVELS * torch.arange(k, device=values.device)).sum(dim=2)
@@ -167,7 +169,7 @@ class ImageTransformer(nn.Module):
         return self.pixels(values[..., 0] + LEVELS * channels)
 
     def _told(self, rows: int, labels: Tensor | None) -> Float[Tensor, "b t dim"]:
-        """What each position is told beside the values: where it is, and the class of its image."""
+        """The conditioning of each position besides the values: its coordinates and the class of its image."""
         c, order = self.config, self.turns.order
         pixel = order // c.values
         x = self.rows(pixel // c.size) + self.columns(pixel % c.size)
@@ -178,7 +180,7 @@ class ImageTransformer(nn.Module):
         return x if labels is None else x + self.classes(labels)[:, None]
 
     def _memory(self, small: UInt8[Tensor, "b s s c"] | None) -> Float[Tensor, "b n dim"] | None:
-        """What the encoder makes of small images."""
+        """The encoder output for small images."""
         if (self.encoder is None) != (small is None):
             raise ValueError(
                 "the model needs small images to enlarge" if small is None else "the model does not enlarge images"

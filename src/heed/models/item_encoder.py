@@ -1,6 +1,5 @@
-"""The forward pass that recommenders share: embed the items of a history, attend, and score every item by a shared matrix.
-
-A model file sets the parts, and so shows what the model is made of.
+"""The forward pass shared by recommenders: embed the items of a history, attend, and score every item with a shared
+matrix. Model files set the parts.
 """
 
 from typing import Any, ClassVar
@@ -16,8 +15,8 @@ from heed.nn.packing import SequenceOffsets
 class ItemEncoder(nn.Module):
     """Histories in, a state at each item out.
 
-    The parts: `items`, times `scale`, with `positions` added; `norm` (or None) and `dropout`; `stack`; `head` (or None)
-    turns states into what is multiplied by the matrix of the items; `bias` of the scores (or None).
+    The parts: `items`, times `scale`, with `positions` added; `norm` (or None) and `dropout`; `stack`; `head` (or
+    None) is applied to states before the item matrix; `bias` of the scores (or None).
     """
 
     fills_masks: ClassVar[bool] = False  # reads a history as a whole and predicts masked items; else each next item
@@ -29,13 +28,13 @@ class ItemEncoder(nn.Module):
 
     @property
     def mask(self) -> int:
-        """The id of a masked item."""
+        """The id of the mask item."""
         return self.config.items
 
     def item_states(
         self, items: Int[Tensor, "b t"], valid: Bool[Tensor, "b t"] | SequenceOffsets | None = None
     ) -> Float[Tensor, "b t dim"]:
-        """The state at each item; `valid` are the offsets of histories that follow each other in one row, or where no padding is."""
+        """The state at each item; `valid` are the offsets of histories packed in one row, or the mask."""
         offsets = valid if isinstance(valid, SequenceOffsets) else None
         longest = items.shape[1] if offsets is None else offsets.longest
         if longest > self.config.max_length:
@@ -47,7 +46,7 @@ class ItemEncoder(nn.Module):
         return x if self.head is None else self.head(x)
 
     def item_weights(self) -> tuple[Float[Tensor, "items dim"], Float[Tensor, " items"] | None]:
-        """What states are multiplied by, and what is added, to score each item; the masked item is none."""
+        """The matrix and the bias that score each item, except the mask item."""
         return self.items.weight[: self.config.items], self.bias
 
     def item_scores(self, states: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows items"]:

@@ -21,16 +21,16 @@ class M2M100Config:
 
     vocab_size: int = from_data()
     dim: int = 1024  # width of embeddings and layers
-    heads: int = 16  # of each attention
+    heads: int = 16  # attention heads per layer
     hidden: int = 4096  # width of the feed-forward network
     encoder_layers: int = 12
     decoder_layers: int = 12
     max_length: int = 1024  # maximum text length in tokens, including special tokens
-    activation: Literal["swish", "relu", "gelu"] = "relu"  # of the feed-forward network
+    activation: Literal["swish", "relu", "gelu"] = "relu"  # activation of the feed-forward network
     scaled: bool = True  # embeddings are multiplied by √dim
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.1  # of attention weights
-    hidden_dropout: float = 0.0  # inside the feed-forward network
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.1  # dropout of attention weights
+    hidden_dropout: float = 0.0  # dropout inside the feed-forward network
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):

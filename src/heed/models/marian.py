@@ -1,4 +1,4 @@
-"""Marian (Junczys-Dowmunt et al., 2018): the Transformer as the OPUS-MT translators have it."""
+"""Marian (Junczys-Dowmunt et al., 2018): the Transformer of the OPUS-MT translators."""
 
 import math
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ class MarianConfig:
     vocab_size: int = from_data()
     source_vocab_size: int | None = from_data(None)
     dim: int = 512  # width of embeddings and layers
-    heads: int = 8  # of each attention
+    heads: int = 8  # attention heads per layer
     hidden: int = 2048  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
     max_length: int = 512  # maximum text length in tokens, including special tokens
-    activation: Literal["swish", "relu", "gelu"] = "swish"  # of the feed-forward network
+    activation: Literal["swish", "relu", "gelu"] = "swish"  # activation of the feed-forward network
     scaled: bool = True  # embeddings are multiplied by √dim
     tied: Literal["all", "target", "none"] = "all"  # which embeddings share a matrix: source, target and output
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    hidden_dropout: float = 0.0  # inside the feed-forward network
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    hidden_dropout: float = 0.0  # dropout inside the feed-forward network
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):
@@ -39,7 +39,7 @@ class MarianConfig:
 
 
 class Marian(EncoderDecoder):
-    """Norms after each sublayer, sinusoids in halves, a bias for each token of the output."""
+    """Norms after each sublayer, sinusoids in halves, an output bias."""
 
     capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
 

@@ -1,4 +1,4 @@
-"""A model with all that its folder holds."""
+"""A model with everything in its folder."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from torch import nn
 class Package(NamedTuple):
     """`processors` turn a user's input into tensors and back, by name: the vocabularies "source" and "target", or "text";
     "labels"; "items" and "histories"; "images"; "sound", "speakers" and "transcript".
-    `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, where there is one.
+    `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, if any.
     """
 
     model: nn.Module
@@ -20,7 +20,7 @@ class Package(NamedTuple):
 
     @property
     def vocabularies(self) -> tuple[Any, Any]:
-        """Those of the source and the target; a model of one text has one for both."""
+        """The source and target vocabularies; a model of one text has one for both."""
         text = self.processors.get("text")
         if text is None and "source" not in self.processors:
             kinds = {"items": "is a recommender", "images": "reads images"}

@@ -37,12 +37,12 @@ class RNNLanguageModelConfig:
     dim: int = 650  # width of embeddings
     hidden: int = 650  # width of the hidden states
     layers: int = 2
-    tied: Literal["all", "target", "none"] = "all"  # one matrix for input and output, or two
-    dropout: float = 0.5  # of the last layer's output
-    input_dropout: float | None = None  # of embeddings; as dropout by default
-    layer_dropout: float | None = None  # between layers; as dropout by default
-    word_dropout: float = 0.0  # of whole words
-    weight_dropout: float = 0.0  # of the weights from one state to the next
+    tied: Literal["all", "target", "none"] = "all"  # "all": input and output share a matrix
+    dropout: float = 0.5  # dropout of the last layer's output
+    input_dropout: float | None = None  # dropout of embeddings (default: dropout)
+    layer_dropout: float | None = None  # dropout between layers (default: dropout)
+    word_dropout: float = 0.0  # dropout of whole words
+    weight_dropout: float = 0.0  # dropout of the recurrent weights
 
     def __post_init__(self):
         check(self)

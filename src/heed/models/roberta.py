@@ -1,4 +1,6 @@
-"""RoBERTa (Liu et al., 2019): a BERT with byte-level BPE and one kind of segment, pre-trained for longer on masked words alone."""
+"""RoBERTa (Liu et al., 2019): a BERT with byte-level BPE and a single segment, pre-trained longer and on masked words
+only.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -25,16 +27,16 @@ class RobertaConfig:
 
     vocab_size: int = from_data()
     dim: int = 768  # width of embeddings and layers
-    heads: int = 12  # of each attention
+    heads: int = 12  # attention heads per layer
     hidden: int = 3072  # width of the feed-forward network
     layers: int = 12
     max_length: int = 512  # maximum length of a text or pair in tokens, including special tokens
     segments: int = 1  # number of segment types
-    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward network
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.1  # of attention weights
-    classifier_dropout: float | None = None  # in the head of a classifier; that of the layers by default
-    norm_eps: float = 1e-5  # of layer norm
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # activation of the feed-forward network
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.1  # dropout of attention weights
+    classifier_dropout: float | None = None  # dropout in the classification head (default: dropout)
+    norm_eps: float = 1e-5  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     pad: int = from_data(1)
     head: str = from_data("masked")
@@ -45,8 +47,8 @@ class RobertaConfig:
 
 
 class Roberta(Encoder):
-    """As a BERT, but positions are numbered from the id of padding on, which has none, and the head of a classifier has a
-    matrix of its own in place of a pooler.
+    """Like BERT, but positions count from the padding id, and the classification head has its own matrix instead of a
+    pooler.
     """
 
     capabilities = ("packed", "ctranslate2")
@@ -73,7 +75,7 @@ class Roberta(Encoder):
     def position_vectors(
         self, tokens: Int[Tensor, "b t"], offsets: SequenceOffsets | None = None
     ) -> Float[Tensor, "*b t width"]:
-        """Padding is not counted, also where a text spells it; it has the vector before the first."""
+        """Padding is not counted, even if a text spells it; it has the vector before the first position."""
         known = tokens != self.config.pad
         count = known.cumsum(dim=1)
         if offsets is not None:  # from the start of each text on

@@ -29,17 +29,17 @@ PRESETS = {
 class SASRecConfig:
     items: int = from_data()
     dim: int = 64  # width of items and layers
-    heads: int = 2  # of each attention
+    heads: int = 2  # attention heads per layer
     hidden: int = 64  # width of the feed-forward network
     layers: int = 2
-    max_length: int = 50  # maximum history length: only the last items are read
-    dropout: float = 0.5  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.5  # of attention weights
-    activation: Literal["relu", "gelu"] = "gelu"  # of the feed-forward network; "relu" is the paper's
+    max_length: int = 50  # maximum history length; only the most recent items are read
+    dropout: float = 0.5  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.5  # dropout of attention weights
+    activation: Literal["relu", "gelu"] = "gelu"  # activation of the feed-forward network; the paper uses "relu"
     norm: Literal["pre", "post", "paper"] = (
         "post"  # "pre": the paper's equation; "paper": its code, where residuals go around norms
     )
-    norm_eps: float = 1e-8  # of layer norm
+    norm_eps: float = 1e-8  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):
@@ -59,7 +59,7 @@ class NormedInput(nn.Module):
 
 
 class NormedQueries(NormedInput):
-    """norm(x) + attention of norm(x) over x: queries alone are normed, as in SASRec's code."""
+    """norm(x) + attention of norm(x) over x: only queries are normed, as in SASRec's code."""
 
     def forward(self, x: Tensor, *, mask: Any = None, causal: bool = False, cache: None = None) -> Tensor:
         queries = self.norm(x)
@@ -70,7 +70,7 @@ NORMS = {"pre": (PreNorm, PreNorm), "post": (PostNorm, PostNorm), "paper": (Norm
 
 
 class SASRec(ItemEncoder):
-    """Learned positions, and one matrix for items that are read and items that are predicted."""
+    """Learned positions, and one matrix for input and predicted items."""
 
     def __init__(self, config: SASRecConfig):
         super().__init__(config)
@@ -88,7 +88,7 @@ class SASRec(ItemEncoder):
 
 
 def layer(c: Any, around_attention: type, around_mlp: type, activation: str) -> Layer:
-    """Self-attention and a feed-forward network, each within its norm."""
+    """Self-attention and a feed-forward network, each with its norm."""
     attention = Attention(c.dim, c.heads, dropout=c.attention_dropout)
     mlp = MLP(c.dim, c.hidden, ACTIVATIONS[activation], c.dropout)
     norms = [nn.LayerNorm(c.dim, eps=c.norm_eps) for _ in range(2)]

@@ -2,7 +2,7 @@
 
 The recurrent ancestors of the Transformer in the lecture notes: an encoder reads the source into states h_j, a decoder
 generates the target from the last one (`attention = "off"`), or attends to all of them at each step (Bahdanau et
-al., 2015; Luong et al., 2015). docs/learn/road.md lists the equations with the code of each.
+al., 2015; Luong et al., 2015). docs/learn/road.md lists the equations and their code.
 """
 
 import math
@@ -52,13 +52,13 @@ class Seq2SeqConfig:
     hidden: int = 512  # width of the hidden states
     encoder_layers: int = 1
     decoder_layers: int = 1
-    bidirectional: bool = True  # the encoder reads in both directions, each half of `hidden` wide
+    bidirectional: bool = True  # bidirectional encoder; each direction is hidden / 2 wide
     attention: Literal["off", "content", "additive", "dot", "general", "scaled-dot"] = "additive"  # docs/learn/road.md
     order: Literal["bahdanau", "luong"] = "bahdanau"  # attend before each step of the decoder, or after it
-    feeding: bool = False  # input feeding, with "luong"
-    reverse_source: bool = False  # the encoder reads the source from its end
+    feeding: bool = False  # input feeding (only with "luong")
+    reverse_source: bool = False  # reverse the source
     max_length: int = 1024  # maximum text length in tokens, including special tokens
-    dropout: float = 0.2  # of embeddings, between layers, and of the decoder's output
+    dropout: float = 0.2  # dropout of embeddings, between layers, and of the decoder's output
     tied: Literal["all", "target", "none"] = "all"  # which embeddings share a matrix: source, target and output
 
     def __post_init__(self):
@@ -106,7 +106,7 @@ class Seq2Seq(nn.Module):
     def encode(
         self, source: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None
     ) -> EncodedSource:
-        """What the decoder gets from the source. Packed sources are one row, and `valid` their offsets."""
+        """What the decoder gets from the source. Packed sources are one row, and `valid` are their offsets."""
         if isinstance(valid, SequenceOffsets):
             source, valid, _ = pad_packed(source, valid)
         states, last = self._states(source, valid)
@@ -157,7 +157,7 @@ class Seq2Seq(nn.Module):
         return Trace({"encoder": [], "decoder": [], "cross": cross}, output, states)
 
     def _states(self, source: Tensor, valid: Tensor | None) -> tuple[Float[Tensor, "b s hidden"], State]:
-        """The states h_j in the order of the source, and the state at the end of the encoder."""
+        """The states h_j in source order, and the final state of the encoder."""
         x = self._embed(self.source_tokens or self.tokens, source)
         if not self.config.reverse_source:
             return self.encoder(x, valid=valid)

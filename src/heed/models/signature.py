@@ -1,4 +1,4 @@
-"""What config.json of a model folder states of itself and of the files beside it: their hashes. An earlier version stated none."""
+"""The hashes in config.json of a model folder, of itself and of the files next to it. Earlier versions had none."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ CONFIG = "config.json"
 
 
 def signed(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts, with a hash of all of them among the hashes that they state."""
+    """The metadata, including a hash of all of it."""
     plain = json.loads(json.dumps(facts))  # as they are read again
     return {**facts, "sha256": {**facts["sha256"], CONFIG: json_digest(plain)}}
 
@@ -28,7 +28,9 @@ def check(path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def check_beside(path: Path, facts: Mapping[str, Any]) -> bool:
-    """Whether a file belongs to the model of these facts; a damaged one is refused. Of an earlier version, any that is there does."""
+    """Whether a file belongs to the model with this metadata; a damaged one is refused. For earlier versions, any
+    existing file does.
+    """
     stated = facts.get("sha256", {})
     if CONFIG not in stated:
         return path.is_file()

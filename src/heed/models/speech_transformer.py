@@ -1,7 +1,7 @@
 """Speech-Transformer (Dong et al., 2018): an encoder reads the features of a recording, a decoder writes its text.
 
-A second output reads the text off the encoder alone, one token or none at each state (CTC, Graves et al., 2006). Of a model that
-translates it may read what is said, in its own language: that has a vocabulary of its own (`ctc_size`).
+A second output on the encoder predicts a token or the blank at each state (CTC, Graves et al., 2006). In a speech
+translation model it may predict the transcript, which has its own vocabulary (`ctc_size`).
 """
 
 import math
@@ -29,23 +29,27 @@ class SpeechTransformerConfig:
     vocab_size: int = from_data()
     inputs: int = from_data()
     dim: int = 256  # width of layers
-    heads: int = 4  # of each attention
+    heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward network
     encoder_layers: int = 12
     decoder_layers: int = 6
-    front: Literal["conv2d", "conv1d-glu"] = "conv2d"  # convolutions of time and frequency, or gated ones of time
-    channels: int = 64  # of the convolutions before the encoder
+    front: Literal["conv2d", "conv1d-glu"] = (
+        "conv2d"  # 2D convolutions over time and frequency, or gated 1D convolutions over time
+    )
+    channels: int = 64  # channels of the convolutions before the encoder
     subsampling: int = 4  # subsampling factor: frames per state, 2 or 4
-    attention_2d: int = 0  # modules of attention along time and frequency before the encoder; the paper has 2
-    heads_2d: int = 8  # channels of each
-    positions: Literal["sinusoidal", "fairseq"] = "sinusoidal"  # from 0 on as in the paper, or from 2 on as in fairseq
-    ctc: bool = True  # an output for CTC on the encoder
-    max_length: int = 4096  # positions: states of the longest recording, and tokens of the longest text
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    hidden_dropout: float = 0.1  # inside the feed-forward network
-    norm: Literal["post", "pre"] = "pre"  # norms after each sublayer, as in the paper, or before it
-    norm_eps: float = 1e-5  # of layer norm
+    attention_2d: int = 0  # 2D attention modules (time and frequency) before the encoder; the paper has 2
+    heads_2d: int = 8  # channels of each 2D attention module
+    positions: Literal["sinusoidal", "fairseq"] = (
+        "sinusoidal"  # positions count from 0, as in the paper, or from 2, as in fairseq
+    )
+    ctc: bool = True  # add a CTC output to the encoder
+    max_length: int = 4096  # maximum number of encoder states and of text tokens
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    hidden_dropout: float = 0.1  # dropout inside the feed-forward network
+    norm: Literal["post", "pre"] = "pre"  # layer norm after each sublayer (the paper), or before it
+    norm_eps: float = 1e-5  # epsilon of layer norm
     ctc_size: int = from_data()
 
     def __post_init__(self):
@@ -69,7 +73,7 @@ PRESETS = {
 
 
 class SpeechTransformer(nn.Module):
-    """Features in; the logits of each next token, and of the token at each state, out."""
+    """Features in; the logits of each next token, and of the token at each encoder state, out."""
 
     def __init__(self, config: SpeechTransformerConfig):
         super().__init__()
@@ -94,7 +98,7 @@ class SpeechTransformer(nn.Module):
     def encode_speech(
         self, features: Float[Tensor, "b t size"], lengths: Int[Tensor, " b"]
     ) -> tuple[Float[Tensor, "b s dim"], Int[Tensor, " b"]]:
-        """The memory that the decoder attends to, and how many states of each recording count."""
+        """The memory that the decoder attends to, and the number of valid states of each recording."""
         x, counts = self.front(features, lengths)
         if x.shape[1] > self.config.max_length:
             raise ValueError(
@@ -109,11 +113,11 @@ class SpeechTransformer(nn.Module):
 
     @property
     def least_frames(self) -> int:
-        """The fewest frames that a recording must have."""
+        """The minimum number of frames of a recording."""
         return self.front.least
 
     def ctc_logits(self, memory: Float[Tensor, "b s dim"]) -> Float[Tensor, "b s classes"]:
-        """Of each token, and last of none, at each state."""
+        """The log probabilities of each token and, last, of the blank at each state."""
         if self.ctc is None:
             raise ValueError(
                 "the model has no CTC output (model.ctc): set task.ctc to 0 to train it, and ctc_weight to 0 (--ctc-weight 0)"

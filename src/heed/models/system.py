@@ -1,4 +1,4 @@
-"""What a recipe and a model folder need to know of a system."""
+"""What recipes and model folders need to know about an architecture."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from torch import nn
 
 @dataclass(frozen=True)
 class System:
-    """A model class, which takes its config and nothing else; its config; presets of sizes by name.
-
-    `title` is for people. `vocabulary`: the kind learned with it (None: heed's own). `task`: the default task. `defaults`: settings
-    whose default in a recipe is not that of the config. `growth`: the number of examples below which each preset is the default.
+    """A model class, which takes only its config; its config; presets of sizes by name. `title` is for display.
+    `vocabulary`: the kind learned with it (None: Heed's own). `task`: the default task. `defaults`: settings whose
+    default in a recipe is not that of the config. `growth`: the number of examples below which each preset is the
+    default.
     """
 
     model: type[nn.Module]
@@ -26,5 +26,5 @@ class System:
     growth: tuple[tuple[int, str], ...] = ((100_000, "tiny"), (1_000_000, "small"))
 
     def preset_for(self, examples: int) -> str:
-        """The preset that suits this much data."""
+        """The preset for this much data."""
         return next((name for limit, name in self.growth if examples < limit), "base")

@@ -22,21 +22,23 @@ class TransformerConfig:
     vocab_size: int = from_data()
     source_vocab_size: int | None = from_data(None)
     dim: int = 512  # width of embeddings and layers
-    heads: int = 8  # of each attention
+    heads: int = 8  # attention heads per layer
     hidden: int = 2048  # width of the feed-forward network
     encoder_layers: int = 6
     decoder_layers: int = 6
     max_length: int = 1024  # maximum text length in tokens, including special tokens
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    hidden_dropout: float = 0.0  # inside the feed-forward network
-    norm: Literal["post", "pre"] = "post"  # norms after each sublayer, as in the paper, or before it
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"  # fixed sinusoids, learned, or none
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    hidden_dropout: float = 0.0  # dropout inside the feed-forward network
+    norm: Literal["post", "pre"] = "post"  # layer norm after each sublayer (the paper), or before it
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"  # position embeddings
     tied: Literal["all", "target", "none"] = "all"  # which embeddings share a matrix: source, target and output
-    output_bias: bool = False  # a bias for each token of the output
-    norm_eps: float = 1e-5  # of layer norm
-    encoder: Literal["attention", "restricted", "convolution"] = "attention"  # or a window, or a convolution
-    window: int = 7  # window of "restricted" attention (odd)
+    output_bias: bool = False  # output bias, one per token
+    norm_eps: float = 1e-5  # epsilon of layer norm
+    encoder: Literal["attention", "restricted", "convolution"] = (
+        "attention"  # encoder sublayer: full attention, windowed attention, or convolution
+    )
+    window: int = 7  # window of "restricted" attention, in tokens (odd)
     kernel: int = 3  # kernel size of "convolution" (odd)
 
     def __post_init__(self):
@@ -92,7 +94,7 @@ def _layer(c: TransformerConfig, cross: bool = False, own: nn.Module | None = No
 
 
 def _neighbours(c: TransformerConfig) -> nn.Module | None:
-    """The local layer of an encoder that does not attend to the whole source; None if it does."""
+    """The local layer of an encoder without full attention; None if it has full attention."""
     if c.encoder == "restricted":
         return WindowedAttention(c.dim, c.heads, c.window, dropout=c.attention_dropout)
     return Convolution(c.dim, c.kernel) if c.encoder == "convolution" else None

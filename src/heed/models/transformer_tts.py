@@ -1,6 +1,5 @@
-"""Transformer TTS (Li et al., 2019): an encoder reads a text, a decoder writes the spectrogram of its sound, frame after frame.
-
-Norms are of layers where the paper has those of batches: so padding, and what shares a batch, does not matter.
+"""Transformer TTS (Li et al., 2019): an encoder reads a text, a decoder generates its spectrogram frame by frame. It
+uses layer norm instead of the paper's batch norm, so that padding and the rest of the batch do not matter.
 """
 
 from dataclasses import dataclass
@@ -31,20 +30,20 @@ class TransformerTTSConfig:
     outputs: int = from_data()
     speakers: int = from_data(1)
     dim: int = 256  # width of layers
-    heads: int = 4  # of each attention
+    heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward network
     encoder_layers: int = 4
     decoder_layers: int = 4
     reduction: int = 2  # frames generated per step; the paper uses 1
     prenet: int = 256  # width of the decoder's pre-net
-    prenet_dropout: float = 0.5  # of it: what was written before counts less than the text
+    prenet_dropout: float = 0.5  # pre-net dropout, so that the decoder relies on the text more than on past frames
     postnet: int = 256  # channels of the post-net
     postnet_layers: int = 5
-    max_length: int = 4096  # positions: tokens of the longest text, and steps of the longest sound
-    dropout: float = 0.1  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    hidden_dropout: float = 0.1  # inside the feed-forward network
-    norm_eps: float = 1e-5  # of layer norm
+    max_length: int = 4096  # maximum number of text tokens and of decoder steps
+    dropout: float = 0.1  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    hidden_dropout: float = 0.1  # dropout inside the feed-forward network
+    norm_eps: float = 1e-5  # epsilon of layer norm
 
     def __post_init__(self):
         check(self)
@@ -61,8 +60,8 @@ PRESETS = {
 
 
 class Spoken(NamedTuple):
-    """Frames before and after the post-net (b, t, outputs), the logit of the end at each step, and the attentions that are guided,
-    one (b, heads, steps, tokens) for each layer.
+    """Frames before and after the post-net (b, t, outputs), the stop logit at each step, and the guided attentions,
+    one (b, heads, steps, tokens) per layer.
     """
 
     coarse: Tensor
@@ -91,7 +90,7 @@ class Convolutions(nn.Module):
 
 
 class TransformerTTS(nn.Module):
-    """Tokens and a speaker in; frames of a spectrogram, and where they end, out."""
+    """Tokens and a speaker in; spectrogram frames and the stop logits out."""
 
     def __init__(self, config: TransformerTTSConfig):
         super().__init__()
@@ -134,7 +133,7 @@ class TransformerTTS(nn.Module):
         memory: Float[Tensor, "b s dim"],
         valid: Bool[Tensor, "b s"],
     ) -> Spoken:
-        """What is written when these frames, a multiple of `reduction`, were written before; for training."""
+        """Teacher forcing: the predictions given these frames, a multiple of `reduction`; for training."""
         every, r = frames.shape[1], self.config.reduction
         before = torch.cat([torch.zeros_like(frames[:, :1]), frames[:, r - 1 : every - 1 : r]], dim=1)
         guided = nn.ModuleList(one.cross.body for one in self.decoder.layers[-GUIDED:])
@@ -150,7 +149,7 @@ class TransformerTTS(nn.Module):
     def next_frames(
         self, last: Float[Tensor, "b outputs"], state: DecoderState
     ) -> tuple[Float[Tensor, "b r outputs"], Float[Tensor, " b"]]:
-        """The next frames after the last one (zeros at first), before the post-net, and the logit that the sound ends with them."""
+        """The next frames after the last one (zeros at first), before the post-net, and the stop logit."""
         coarse, ends = self._outputs(self._decoded(last[:, None], state.memory, state.valid, state.cache))
         return coarse, ends[:, 0]
 

@@ -1,4 +1,6 @@
-"""Transformer-XL (Dai et al., 2019): a language model that attends to the hidden states of the text before, by distance."""
+"""Transformer-XL (Dai et al., 2019): a language model with relative attention over the hidden states of the previous
+text.
+"""
 
 import math
 import sys
@@ -34,19 +36,21 @@ PRESETS = {
 class TransformerXLConfig:
     vocab_size: int = from_data()
     dim: int = 410  # width of embeddings and layers
-    heads: int = 10  # of each attention
+    heads: int = 10  # attention heads per layer
     hidden: int = 2100  # width of the feed-forward network
     layers: int = 16
     memory: int = 150  # memory length: earlier tokens whose hidden states are attended to
-    evaluation_memory: int | None = None  # the same at evaluation and in generation; as memory by default
-    same_length: bool = False  # each token sees as many as the memory has, itself included; otherwise its window too
+    evaluation_memory: int | None = None  # memory length for evaluation and generation (default: memory)
+    same_length: bool = False  # every token attends to exactly `memory` tokens; otherwise also to its own window
     farthest: int = 0  # clamp relative distances to this; 0 is no limit
-    cutoffs: list[int] = field(default_factory=list)  # first ids of the clusters of rarer tokens; none: a plain softmax
-    divisor: int = 1  # each cluster has vectors that are this many times narrower than those of the one before
-    dropout: float = 0.1  # of embeddings, of what each sublayer adds, inside the feed-forward network and of the output
-    attention_dropout: float = 0.0  # of attention weights
-    word_dropout: float = 0.0  # of whole words, for little text
-    norm_eps: float = 1e-5  # of layer norm
+    cutoffs: list[int] = field(
+        default_factory=list
+    )  # adaptive softmax: the first token id of each tail cluster; empty: a plain softmax
+    divisor: int = 1  # adaptive softmax: each cluster's embeddings are this many times narrower than the previous one's
+    dropout: float = 0.1  # dropout of embeddings, sublayer outputs, the feed-forward network and the output
+    attention_dropout: float = 0.0  # dropout of attention weights
+    word_dropout: float = 0.0  # dropout of whole words, for small corpora
+    norm_eps: float = 1e-5  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):
@@ -77,7 +81,7 @@ class TransformerXLConfig:
 
 @dataclass
 class Memory:
-    """The hidden states that each layer read last, (b, tokens, dim) each, for at most `length` tokens."""
+    """The most recent hidden states of each layer, (b, tokens, dim) each, for at most `length` tokens."""
 
     layers: list[tuple[Tensor, ...]]
     length: int
@@ -85,7 +89,7 @@ class Memory:
 
     @property
     def segment(self) -> int | None:
-        """How many tokens of a long text are read at once: as many as are remembered."""
+        """How many tokens of a long text are read at once: as many as the memory holds."""
         return self.length or None
 
     def detach(self) -> "Memory":
@@ -109,7 +113,7 @@ class Memory:
 
 
 class TransformerXL(nn.Module):
-    """Norms after each sublayer, attention by distance over memory and window, and adaptive input and softmax."""
+    """Norms after each sublayer, relative attention over memory and window, and adaptive input and softmax."""
 
     def __init__(self, config: TransformerXLConfig):
         super().__init__()
@@ -145,7 +149,7 @@ class TransformerXL(nn.Module):
         return self.dropout(x)
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
-        """Log-probabilities, which are logits too."""
+        """Log probabilities, which are also logits."""
         return self.tokens.log_probs(x)
 
     def token_losses(self, x: Float[Tensor, "n dim"], expected: Int[Tensor, " n"]) -> Float[Tensor, " n"]:

@@ -1,4 +1,4 @@
-"""ViT (Dosovitskiy et al., 2020): an image as a row of patches, read by a Transformer encoder."""
+"""ViT (Dosovitskiy et al., 2020): an image as a sequence of patches, read by a Transformer encoder."""
 
 import math
 from collections.abc import Callable
@@ -31,19 +31,17 @@ class ViTConfig:
     channels: int = from_data(3)
     patch: int = 16  # patch size in pixels
     dim: int = 192  # width of patches and layers
-    heads: int = 3  # of each attention
+    heads: int = 3  # attention heads per layer
     hidden: int = 768  # width of the feed-forward networks
     layers: int = 12
-    pooling: Literal["cls", "mean"] = "cls"  # what is classified: a class token, or the mean of all patches
-    dropout: float = 0.0  # of embeddings and sublayer outputs
-    attention_dropout: float = 0.0  # of attention weights
-    path_dropout: float = (
-        0.0  # stochastic depth: how often the last layer is skipped; those before it less, in proportion
-    )
-    layer_scale: float = 0.0  # initial factor of what each sublayer adds, learned for each dimension; 0 is none
-    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # of the feed-forward networks
-    qkv_bias: bool = True  # whether queries, keys and values have one
-    norm_eps: float = 1e-6  # of layer norm
+    pooling: Literal["cls", "mean"] = "cls"  # input of the classifier: a class token, or the mean of all patches
+    dropout: float = 0.0  # dropout of embeddings and sublayer outputs
+    attention_dropout: float = 0.0  # dropout of attention weights
+    path_dropout: float = 0.0  # stochastic depth: drop rate of the last layer, decreasing linearly to 0 at the first
+    layer_scale: float = 0.0  # LayerScale: initial scale of each sublayer's output, learned per dimension; 0 is off
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"  # activation of the feed-forward networks
+    qkv_bias: bool = True  # biases for queries, keys and values
+    norm_eps: float = 1e-6  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
     def __post_init__(self):
@@ -60,14 +58,14 @@ class ViTConfig:
 
     @property
     def max_length(self) -> int:
-        """Positions: the patches of an image, and the class token."""
+        """The number of positions: the patches of an image, and the class token."""
         return (self.size // self.patch) ** 2 + (self.pooling == "cls")
 
 
 class ImageTrace(NamedTuple):
     """`states`: the input of the first layer and the output of each; `maps`: attentions (b, heads, q, k), one per layer.
 
-    Without a head, `logits` are the vectors of the images.
+    Without a head, `logits` are the image vectors.
     """
 
     states: list[Tensor]
@@ -97,13 +95,13 @@ class ViT(nn.Module):
         return self.head(self.image_vectors(images))
 
     def image_vectors(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b dim"]:
-        """What is classified: one vector for each image."""
+        """The vector that is classified, one per image."""
         if self.first is None:
             return self.pool(self.image_states(images))
         return self._class_token(self.embed(images))
 
     def _class_token(self, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b dim"]:
-        """The state of the class token alone, for which the last layer need not compute the others."""
+        """The state of the class token only; the last layer skips the others."""
         *before, last = self.stack.layers
         for layer in before:
             x = layer(x)
@@ -113,11 +111,13 @@ class ViT(nn.Module):
         return self.stack.norm(last.mlp(x))[:, 0]
 
     def image_states(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b t dim"]:
-        """The state of each patch, after that of the class token if there is one. Images may have another size than in training."""
+        """The state of each patch, after that of the class token if there is one. Images may have another size than
+        in training.
+        """
         return self.stack(self.embed(images))
 
     def pool(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b dim"]:
-        """One vector for each image."""
+        """One vector per image."""
         return states[:, 0] if self.first is not None else states.mean(dim=1)
 
     def embed(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b t dim"]:
@@ -133,7 +133,7 @@ class ViT(nn.Module):
         return self.dropout(x + self.positions_for(rows, columns))
 
     def positions_for(self, rows: int, columns: int) -> Float[Tensor, "t dim"]:
-        """The learned positions, interpolated where an image has another number of patches than in training."""
+        """The learned positions, interpolated for images with another number of patches than in training."""
         own = self.config.size // self.config.patch
         if (rows, columns) == (own, own):
             return self.positions
@@ -153,7 +153,9 @@ class ViT(nn.Module):
         return ImageTrace([first, *states], maps, pooled if self.head is None else self.head(pooled))
 
     def adapted(self, config: ViTConfig) -> "ViT":
-        """The same body for images of another size, whose positions are interpolated, and with a new head for other labels."""
+        """The same body for images of another size, with interpolated positions, and with a new head for other
+        labels.
+        """
         new, weights, c = type(self)(config).to(self.positions.dtype), self.state_dict(), self.config
         if config.channels != c.channels:
             raise ValueError(
@@ -177,7 +179,9 @@ class ViT(nn.Module):
 
     @torch.no_grad()
     def _initialize(self, std: float) -> None:
-        """Normal within two deviations, biases zero; patches so that their vectors are of size one, however few pixels they have."""
+        """Truncated normal within two deviations, zero biases; patch embeddings have norm one, however few pixels
+        they have.
+        """
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Conv2d):
                 own = std if isinstance(module, nn.Linear) else module.weight[0].numel() ** -0.5
@@ -190,7 +194,9 @@ class ViT(nn.Module):
 
 
 def interpolate(positions: Float[Tensor, "t dim"], side: int, rows: int, columns: int) -> Float[Tensor, "n dim"]:
-    """Learned positions of side × side patches for rows × columns, bicubic; that of a class token before them stays."""
+    """Learned positions of side × side patches resized to rows × columns, bicubic; that of the class token is
+    unchanged.
+    """
     first, grid = positions[: len(positions) - side * side], positions[len(positions) - side * side :]
     grid = grid.unflatten(0, (side, side)).permute(2, 0, 1)[None]
     grid = F.interpolate(grid, size=(rows, columns), mode="bicubic", align_corners=False)

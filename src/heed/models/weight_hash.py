@@ -1,4 +1,4 @@
-"""What tells one set of weights from another."""
+"""A fingerprint of weights."""
 
 import hashlib
 

@@ -1,4 +1,6 @@
-"""Adaptive input and softmax: tokens in clusters by frequency, the rare ones with narrower vectors (Grave et al., 2017; Baevski and Auli, 2019)."""
+"""Adaptive input and softmax: tokens in clusters by frequency, rare ones with narrower embeddings (Grave et al.,
+2017; Baevski and Auli, 2019).
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,11 +12,11 @@ from torch import Tensor, nn
 
 
 class AdaptiveVocabulary(nn.Module):
-    """Vectors of tokens and log-probabilities of the next, from the same matrices; ids must be in the order of frequency.
-
-    `cutoffs` are the first ids of the clusters after the first. Cluster i has vectors of dim / divisor^i numbers, which a
-    matrix brings to `dim`; with a divisor of 1 there are no such matrices. The first cluster is predicted together with
-    the clusters themselves. Without cutoffs and with a divisor of 1, it is an embedding and a softmax with tied weights.
+    """Token embeddings and next-token log probabilities from the same matrices; ids must be ordered by frequency.
+    `cutoffs` are the first ids of the clusters after the first. Cluster i has embeddings of width dim / divisor^i,
+    which a matrix projects to `dim`; with a divisor of 1 there are no such matrices. The first cluster is predicted
+    together with the clusters themselves. Without cutoffs and with a divisor of 1, it is an embedding and a softmax
+    with tied weights.
     """
 
     def __init__(self, vocab_size: int, dim: int, cutoffs: Sequence[int] = (), divisor: int = 1):
@@ -29,7 +31,7 @@ class AdaptiveVocabulary(nn.Module):
 
     @property
     def fixed_shapes(self) -> bool:
-        """Whether the shapes of all tensors follow from that of the input alone, as a CUDA graph needs."""
+        """Whether all tensor shapes follow from that of the input, as a CUDA graph needs."""
         return len(self.bounds) == 1
 
     def forward(self, tokens: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows dim"]:
@@ -45,7 +47,7 @@ class AdaptiveVocabulary(nn.Module):
         return x if self.wider is None else self.wider[i](x)
 
     def log_probs(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
-        """Those of every token."""
+        """The log probability of every token."""
         first, *tails = self.bounds
         head = self._head(x)
         parts = [head[..., : first[1]]]
@@ -53,7 +55,7 @@ class AdaptiveVocabulary(nn.Module):
         return torch.cat(parts, dim=-1)
 
     def nll(self, x: Float[Tensor, "n dim"], expected: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
-        """-log p of the expected tokens, 0 where that is negative. Of the rare clusters only those that occur are computed."""
+        """-log p of the expected tokens, 0 where they are negative. Only tail clusters that occur are computed."""
         head, size = self._head(x), self.bounds[0][1]
         total = -head.gather(1, expected.clamp(0, size - 1)[:, None])[:, 0] * ((expected >= 0) & (expected < size))
         for i, where in enumerate(self._members(expected, first=1), 1):
@@ -62,11 +64,11 @@ class AdaptiveVocabulary(nn.Module):
         return total
 
     def _members(self, tokens: Int[Tensor, " n"], first: int = 0) -> list[Int[Tensor, " m"]]:
-        """The places of the tokens of each cluster, from the `first` on. This waits for the device."""
+        """The positions of the tokens of each cluster, from the `first` on. Waits for the device."""
         return [((tokens >= start) & (tokens < end)).nonzero()[:, 0] for start, end in self.bounds[first:]]
 
     def _head(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows first"]:
-        """The log-probabilities of the tokens of the first cluster, and of the other clusters."""
+        """The log probabilities of the tokens of the first cluster, and of the other clusters."""
         x = x if self.head is None else self.head(x)
         logits = F.linear(x, self.tables[0].weight, self.biases[0])
         return (logits if self.clusters is None else torch.cat([logits, self.clusters(x)], dim=-1)).log_softmax(dim=-1)

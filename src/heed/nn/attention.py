@@ -34,8 +34,8 @@ def attend(
 ) -> Float[Tensor, "b h q dv"]:
     """softmax(query . key / sqrt(d) + bias) . value over the keys that `mask` and `causal` both allow.
 
-    When there are more keys than queries, the queries are the last ones. (torch's `is_causal` lines
-    up the first ones, which is wrong as soon as keys are cached.)
+    If there are more keys than queries, the queries are the last ones. (torch's `is_causal` aligns the first ones,
+    which is wrong with cached keys.)
     """
     if isinstance(mask, PackedMask):
         return attend_packed(query, key, value, mask, causal, dropout)
@@ -53,7 +53,7 @@ def attend(
 
 
 def _combine(mask, causal, queries, keys, device) -> Tensor | None:
-    """One mask that allows what `mask` and `causal` both allow."""
+    """One mask that combines `mask` and `causal`."""
     if causal and queries > 1:
         past = masks.build(masks.causal(), queries, keys, device)
         mask = past if mask is None else mask & past
@@ -63,9 +63,8 @@ def _combine(mask, causal, queries, keys, device) -> Tensor | None:
 def mix(
     scores: Float[Tensor, "*rows k"], value: Float[Tensor, "*batch k dv"], mask: Bool[Tensor, "..."] | None = None
 ) -> tuple[Float[Tensor, "*rows dv"], Float[Tensor, "*rows k"]]:
-    """Equation (2): the values averaged by softmax(scores) over what the mask allows, and those weights.
-
-    A query that may attend to nothing gets zeros. With `Score` modules it is the attention of recurrent decoders.
+    """Equation (2): the average of the values with weights softmax(scores) over the allowed keys, and the weights. A
+    query without allowed keys gets zeros. With `Score` modules this is the attention of recurrent decoders.
     """
     if mask is None:
         mask = scores.new_ones((), dtype=torch.bool)
@@ -77,9 +76,9 @@ def mix(
 class Attention(nn.Module):
     """Multi-head attention of x over itself, or over `memory`: equations (1), (2) and (6).
 
-    Heads are dim / heads wide, or `head_dim`: then W_Q, W_K and W_V make heads × head_dim numbers, and W_O makes dim again.
+    Heads are dim / heads wide, or `head_dim`: then W_Q, W_K and W_V project to heads × head_dim, and W_O back to dim.
     With `causal`, the queries are the last of the keys, cached keys included. `kernel` computes the attention itself;
-    `relative` is a term of the scores, computed from queries and keys; without `bias` the four matrices have none.
+    `relative` adds a term to the scores, computed from queries and keys; without `bias` the four matrices have none.
     """
 
     def __init__(
@@ -141,7 +140,7 @@ class Attention(nn.Module):
 
 @contextmanager
 def record(model: nn.Module) -> Iterator[list[Float[Tensor, "b h q k"]]]:
-    """Inside this block, collect the weights of every attention in `model`, in the order of the calls."""
+    """Within this block, collect the weights of every attention in `model`, in call order."""
     maps = []
 
     def attend_and_record(query, key, value, *, mask=None, causal=False, dropout=0.0, bias=None):

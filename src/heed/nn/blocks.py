@@ -1,5 +1,5 @@
-"""Block-sparse attention (BigBird, Zaheer et al., 2020): a position sees the first and the last block, its own and the two
-beside it, and a few random ones. Time and memory grow with the number of positions, not with its square.
+"""Block-sparse attention (BigBird, Zaheer et al., 2020): a position attends to the first and last block, its own and
+the two adjacent ones, and a few random ones. Time and memory are linear in the number of positions.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,8 @@ NONE = -1  # in a table of blocks: none
 
 
 class BlockMask(NamedTuple):
-    """A mask: the queries of block i see the keys of `table[head, i - 1]`, those of the first and the last block see all.
-
-    A block that a row names twice counts twice. Only the first and the last row of `table` may have a place without a block.
+    """A mask: the queries of block i attend to the blocks `table[head, i - 1]`, those of the first and last block to
+    all. A block listed twice in a row counts twice. Only the first and last row of `table` may have an empty entry.
     `valid` are the keys that are not padding.
     """
 
@@ -30,7 +29,7 @@ class BlockMask(NamedTuple):
     valid: Bool[Tensor, "b 1 1 k"] | None = None
 
     def counts(self) -> Float[Tensor, "h blocks blocks"]:
-        """How often the keys of each block count for the queries of each block; 0: they are not seen."""
+        """How often the keys of each block count for the queries of each block; 0: not attended to."""
         heads, middle, _ = self.table.shape
         counts = torch.zeros(heads, middle + 2, middle + 2, dtype=torch.float64, device=self.table.device)
         seen = (self.table != NONE).to(counts.dtype)
@@ -39,7 +38,7 @@ class BlockMask(NamedTuple):
         return counts
 
     def bias(self, length: int) -> Float[Tensor, "1 h q k"]:
-        """The same as a term of the scores: log of how often a key counts, -inf where it is not seen."""
+        """The same as a term of the scores: log of how often a key counts, -inf if it is not attended to."""
         counts = self.counts()
         for axis in (1, 2):
             counts = counts.repeat_interleave(self.size, dim=axis)
@@ -48,7 +47,7 @@ class BlockMask(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockPattern:
-    """Which blocks see which. Texts of up to `full` positions are too short for it: there every position sees every other."""
+    """Which blocks attend to which. Texts of up to `full` positions are too short for it and use full attention."""
 
     size: int  # positions of a block
     random: int  # random blocks that a block sees
@@ -60,7 +59,7 @@ class BlockPattern:
         return (GLOBAL + WINDOW + 2 * self.random) * self.size
 
     def table(self, length: int, random: Int[np.ndarray, "h middle r"]) -> Int[Tensor, "h middle seen"]:
-        """The blocks that each but the first and the last sees, with these random ones."""
+        """The blocks that each block but the first and the last attends to, given these random ones."""
         blocks = -(-length // self.size)
         own = np.arange(1, blocks - 1)[:, None]
         window = own + np.arange(-1, 2)
@@ -70,11 +69,11 @@ class BlockPattern:
         return torch.from_numpy(np.concatenate([fixed, random], axis=2).astype(np.int64))
 
     def first_again(self, length: int) -> Int[np.ndarray, "h middle r"]:
-        """The first block in place of every random one: what transformers does outside of training."""
+        """The first block instead of every random one: what transformers does outside of training."""
         return np.zeros((self.heads, -(-length // self.size) - 2, self.random), dtype=np.int64)
 
     def drawn(self, length: int, seed: int) -> Int[np.ndarray, "h middle r"]:
-        """Random blocks, drawn by a seed: those that transformers draws in training."""
+        """Random blocks drawn from a seed, as transformers does in training."""
         blocks = -(-length // self.size)
         if blocks * self.size in DRAWN_FOR_ALL:
             return _drawn_for_all(self.longest // self.size, self.size, self.random, self.heads, seed)[:, : blocks - 2]
@@ -83,7 +82,7 @@ class BlockPattern:
 
 @lru_cache(maxsize=256)
 def _drawn(blocks: int, count: int, heads: int, seed: int) -> Int[np.ndarray, "h middle r"]:
-    """For each block and head, some of the first blocks that are neither global nor in its window."""
+    """For each block and head, the first blocks that are neither global nor in its window."""
     draw, last = np.random.RandomState(seed), GLOBAL + WINDOW + 2 * count
     found = np.zeros((heads, blocks, count), dtype=np.int64)
     for block in range(1, blocks):
@@ -97,7 +96,7 @@ def _drawn(blocks: int, count: int, heads: int, seed: int) -> Int[np.ndarray, "h
 
 @lru_cache(maxsize=256)
 def _drawn_for_all(blocks: int, size: int, count: int, heads: int, seed: int) -> Int[np.ndarray, "h middle r"]:
-    """The drawing of the paper's code, for the longest text; shorter ones take its beginning."""
+    """The random blocks of the paper's code, for the longest text; shorter ones use a prefix."""
     draw, last = np.random.RandomState(seed), NEAR // size - 1 if 2 * size < NEAR else blocks - 1
     between = np.arange(1, blocks - 1, dtype=np.int32)
     found = np.zeros((heads, blocks - 2, count), dtype=np.int64)
@@ -108,7 +107,7 @@ def _drawn_for_all(blocks: int, size: int, count: int, heads: int, seed: int) ->
 
 
 def _candidates(between: np.ndarray, block: int, blocks: int, last: int) -> np.ndarray:
-    """The blocks that a block may draw from; near the end of the text its own window is among them, as in that code."""
+    """The blocks that a block may draw from; near the end of the text these include its own window, as in that code."""
     if block <= 2:
         return between[block + 1 : last]
     if block >= blocks - 3:
@@ -126,7 +125,9 @@ def attend_blocks(
     mask: BlockMask,
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h t d"]:
-    """softmax(query . key / sqrt(d)) . value over the blocks that each block sees, which are gathered; 0 at padding."""
+    """softmax(query . key / sqrt(d)) . value over the blocks that each block attends to, which are gathered; 0 at
+    padding.
+    """
     length, middle = query.shape[2], mask.table.shape[1]
     rest, table = (middle + 2) * mask.size - length, mask.table.to(query.device)
     q, k, v = (F.pad(part, (0, 0, 0, rest)) if rest else part for part in (query, key, value))
@@ -154,7 +155,7 @@ def _attend_gathered(
     allowed: Bool[Tensor, "#b h rows keys"] | None,
     dropout: float,
 ) -> Float[Tensor, "b h positions d"]:
-    """Attention of the queries of each row to the blocks that it names."""
+    """Attention of the queries of each row to its blocks."""
     head = torch.arange(len(table), device=table.device)[:, None, None]
     keys, values = (part[:, head, table.clamp(min=0)].flatten(3, 4).flatten(1, 2) for part in (key, value))
     allowed = None if allowed is None else allowed.flatten(1, 2)[:, :, None]
@@ -165,7 +166,7 @@ def _attend_gathered(
 def _allowed(
     table: Int[Tensor, "h rows seen"], valid: Bool[Tensor, "b k"] | None, size: int
 ) -> Bool[Tensor, "b h rows keys"]:
-    """Which of the gathered keys count."""
+    """Which of the gathered keys are valid."""
     named = (table != NONE)[None, ..., None]
     if valid is None:
         return named.expand(-1, -1, -1, -1, size).flatten(3, 4)
@@ -173,7 +174,7 @@ def _allowed(
 
 
 def valid_keys(mask: BlockMask, query: Tensor, rest: int) -> Bool[Tensor, "b k"] | None:
-    """The keys that are not padding, with `rest` more to the end of the last block; None where all are."""
+    """The keys that are not padding, extended by `rest` to the end of the last block; None if all are valid."""
     if mask.valid is None and not rest:
         return None
     valid = query.new_ones(1, query.shape[2], dtype=torch.bool) if mask.valid is None else mask.valid[:, 0, 0]

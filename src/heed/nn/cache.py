@@ -33,7 +33,7 @@ class Cache:
         self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
 
     def drop(self, positions: int) -> None:
-        """Forget the first positions."""
+        """Drop the first positions."""
         self.k, self.v = self.k[:, :, positions:], self.v[:, :, positions:]
 
 
@@ -64,9 +64,8 @@ class StackCache(list[LayerCache]):
 def join_left_padded(
     parts: Sequence[Tensor | None], rows: Sequence[int], axis: int
 ) -> tuple[Tensor | None, Int[Tensor, " b"]]:
-    """Tensors of several batches as one, padded on the left along `axis` to equal lengths; and the padding of each row.
-
-    None stands for a tensor of length 0; `rows` are the rows of each.
+    """Concatenate tensors of several batches, padded on the left along `axis` to equal lengths; and the padding of
+    each row. None stands for a tensor of length 0; `rows` are the rows of each.
     """
     lengths = [0 if part is None else part.shape[axis] for part in parts]
     longest = max(lengths)

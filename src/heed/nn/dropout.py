@@ -48,7 +48,7 @@ class WordEmbedding(nn.Embedding):
 
 @contextmanager
 def weight_dropout(net: Recurrent, rate: float) -> Iterator[None]:
-    """Inside this block recurrent weights are dropped: DropConnect that works with cuDNN."""
+    """Within this block recurrent weights are dropped: DropConnect that works with cuDNN."""
     if not net.training or not rate:
         yield
         return

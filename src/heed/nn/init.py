@@ -1,4 +1,4 @@
-"""Initial weights, written out.
+"""Weight initialization.
 
 The code of Vaswani et al. (2017) draws matrices by Glorot's uniform rule, which keeps the variance of
 activations; embeddings from N(0, 1/dim), so that times √dim they have the size of the sinusoids added
@@ -15,7 +15,7 @@ from torch import nn
 
 @torch.no_grad()
 def vaswani(model: nn.Module, dim: int, generator: torch.Generator | None = None) -> None:
-    """Initialize all weights of `model` as the first Transformer does."""
+    """Initialize all weights of `model` as in the original Transformer."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             bound = math.sqrt(6.0 / (module.in_features + module.out_features))
@@ -31,7 +31,7 @@ def vaswani(model: nn.Module, dim: int, generator: torch.Generator | None = None
 
 @torch.no_grad()
 def normal(model: nn.Module, std: float, generator: torch.Generator | None = None) -> None:
-    """Initialize all weights of `model` from N(0, std²), the padding row too (Hugging Face zeroes it)."""
+    """Initialize all weights of `model` from N(0, std²), including the padding row (Hugging Face zeroes it)."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding):
             module.weight.normal_(0.0, std, generator=generator)

@@ -1,4 +1,4 @@
-"""Encoder layers in which a position sees its neighbours alone: windowed self-attention, and convolution.
+"""Encoder layers with local context: windowed self-attention, and convolution.
 
 A table in the lecture notes compares their costs with self-attention and recurrence (Vaswani et al., 2017, table 1):
 for n positions of size d, O(r n d) with a window of r positions, and O(k n d²) with a kernel of k.
@@ -19,7 +19,7 @@ Mask = Bool[Tensor, "..."] | PackedMask | None
 
 
 class WindowedAttention(nn.Module):
-    """Self-attention in which a position sees the `window` positions centred on it."""
+    """Self-attention in which a position attends to the `window` positions centred on it."""
 
     def __init__(self, dim: int, heads: int, window: int, *, dropout: float = 0.0):
         super().__init__()

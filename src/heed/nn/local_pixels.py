@@ -1,6 +1,7 @@
 """Local attention over the pixels of an image (Parmar et al., 2018): blocks of queries, each with its block of memory.
 
-Positions are numbered in the order in which they are generated. A query sees itself and those before it within the memory of its block.
+Positions are numbered in generation order. A query attends to itself and those before it within the memory of its
+block.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ NONE = -1  # in a table of keys: none
 
 
 class LocalMask(NamedTuple):
-    """A mask: the queries of block i, equally many in each, see those of the keys `table[i]` that `allowed[i]` says."""
+    """A mask: the queries of block i, equally many in each, attend to the keys `table[i]` that `allowed[i]` marks."""
 
     table: Int[Tensor, "blocks seen"]
     allowed: Bool[Tensor, "blocks queries seen"]
@@ -49,9 +50,8 @@ def attend_local(
 
 
 class PixelOrder(nn.Module):
-    """The order in which positions are generated, and what each sees. `order` are places in raster order, by their turn.
-
-    A mask is None where every position sees all before it.
+    """The generation order of positions, and what each attends to. `order` are raster positions by step. The mask is
+    None if every position attends to all before it.
     """
 
     def __init__(self, order: np.ndarray, table: np.ndarray, allowed: np.ndarray):
@@ -66,7 +66,7 @@ class PixelOrder(nn.Module):
         return None if self.whole else LocalMask(self.table, self.allowed)
 
     def visible(self) -> list[slice | Tensor]:
-        """For each turn the turns that it sees, its own included; a slice where they follow each other."""
+        """For each step the steps that it attends to, including itself; a slice if they are consecutive."""
         found: list[slice | Tensor] = []
         table, allowed = self.table.cpu(), self.allowed.cpu()
         for keys, rows in zip(table, allowed, strict=True):
@@ -79,7 +79,9 @@ class PixelOrder(nn.Module):
 
 
 def in_lines(length: int, queries: int, memory: int) -> PixelOrder:
-    """In one dimension: raster order in blocks of `queries`, each of which sees itself and `memory` positions before it."""
+    """One-dimensional: raster order in blocks of `queries`, each of which attends to itself and `memory` positions
+    before it.
+    """
     if queries >= length:
         queries, memory = length, 0
     starts = np.arange(0, length, queries)[:, None]
@@ -90,8 +92,8 @@ def in_lines(length: int, queries: int, memory: int) -> PixelOrder:
 
 
 def in_squares(size: int, values: int, queries: Sequence[int], memory: Sequence[int]) -> PixelOrder:
-    """In two dimensions: blocks of `queries` (rows, columns) in raster order; each sees itself, `memory` rows above it and columns
-    at both sides. Every pixel has `values` positions.
+    """Two-dimensional: blocks of `queries` (rows, columns) in raster order; each attends to itself, `memory` rows
+    above it and columns on both sides. Every pixel has `values` positions.
     """
     rows, columns = queries
     pixels = np.arange(size * size).reshape(size, size)
@@ -116,7 +118,7 @@ def _positions(pixels: np.ndarray, values: int) -> np.ndarray:
 
 
 class PixelCache(Cache):
-    """Keys and values of one attention, of the positions so far; `append` gives those that the newest one sees."""
+    """Keys and values of one attention so far; `append` returns those that the newest position attends to."""
 
     def __init__(self, visible: Sequence[slice | Tensor]):
         super().__init__()

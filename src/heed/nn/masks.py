@@ -43,15 +43,15 @@ def build(pattern: Pattern, queries: int, keys: int, device=None) -> Bool[Tensor
 
 
 def causal() -> Pattern:
-    """Each position sees itself and those before it."""
+    """Each position attends to itself and those before it."""
     return lambda q, k: k <= q
 
 
 def reach(positions: int) -> Pattern:
-    """Each position sees none that is `positions` or more before it."""
+    """No position attends to those `positions` or more before it."""
     return lambda q, k: q - k < positions
 
 
 def windowed(window: int) -> Pattern:
-    """Each position sees a window of `window` positions centred on it."""
+    """Each position attends to a window of `window` positions centred on it."""
     return lambda q, k: (q - k).abs() <= window // 2

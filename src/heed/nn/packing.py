@@ -1,4 +1,4 @@
-"""Packed sequences: many sequences in one row without padding, and attention that stays within each."""
+"""Packed sequences: many sequences in one row without padding, and attention within each."""
 
 import warnings
 from functools import cache
@@ -23,20 +23,20 @@ class SequenceOffsets(NamedTuple):
     positions: Int[Tensor, " t"]
 
     def twice(self) -> "SequenceOffsets":
-        """The same sequences, and once more after them."""
+        """The same sequences twice."""
         starts = torch.cat([self.starts, self.starts[1:] + self.starts[-1]])
         return SequenceOffsets(starts, self.longest, self.positions.repeat(2))
 
 
 class PackedMask(NamedTuple):
-    """A mask: the queries of sequence i see the keys of sequence i."""
+    """A mask: the queries of sequence i attend to the keys of sequence i."""
 
     queries: SequenceOffsets
     keys: SequenceOffsets
 
 
 class WindowMask(NamedTuple):
-    """A mask for `rows` sequences of equal `length`, one after another: each sees itself."""
+    """A mask for `rows` concatenated sequences of equal `length`: each attends to itself."""
 
     rows: int
     length: int
@@ -74,7 +74,7 @@ def attend_windows(
 
 @cache
 def _cudnn_agrees(device: torch.device, head_dim: int, length: int) -> bool:
-    """Whether cuDNN's attention runs here and computes what torch's does; tried once, on bfloat16 numbers."""
+    """Whether cuDNN's attention works here and matches torch's; tried once, in bfloat16."""
     size = 2 * length * 3 * 2 * head_dim
     given = torch.linspace(0, size, size, device=device).sin().view(2, length, 3, 2, head_dim).bfloat16()
 
@@ -98,7 +98,9 @@ def _cudnn_agrees(device: torch.device, head_dim: int, length: int) -> bool:
 
 @cache
 def _flash_runs(device: torch.device, dtype: torch.dtype, head_dim: int, drops: bool) -> bool:
-    """Whether torch has a flash kernel for packed sequences here, with dropout if it `drops`, and its backward pass; tried once."""
+    """Whether torch has a flash kernel for packed sequences here, with dropout if it `drops`, and its backward pass;
+    tried once.
+    """
     try:
         with torch.inference_mode(False), torch.random.fork_rng([device] if drops else []), torch.enable_grad():
             starts = torch.tensor([0, 3, 8], dtype=torch.int32, device=device)
@@ -135,7 +137,7 @@ def attend_packed(
     causal: bool,
     dropout: float = 0.0,
 ) -> Float[Tensor, "1 h q d"]:
-    """softmax(query . key / sqrt(d)) . value within each sequence: by torch's varlen kernel, or padded."""
+    """softmax(query . key / sqrt(d)) . value within each sequence: with torch's varlen kernel, or padded."""
     half = query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
     if half and _flash_runs(query.device, query.dtype, query.shape[-1], dropout > 0):
         parts = [part[0].transpose(0, 1) for part in (query, key, value)]

@@ -1,4 +1,4 @@
-"""What a model says of the next pixel: 256 probabilities for each channel, or a mixture of logistics for all channels at once."""
+"""Output distributions of pixels: 256 probabilities per channel, or a mixture of logistics for all channels."""
 
 import math
 
@@ -11,7 +11,7 @@ LEVELS = 256
 
 
 class Categorical(nn.Module):
-    """A probability for each of 256 values; each channel of a pixel has a position of its own."""
+    """A categorical distribution over 256 values; each channel of a pixel is a separate position."""
 
     def __init__(self, dim: int):
         super().__init__()
@@ -31,8 +31,8 @@ class Categorical(nn.Module):
 
 
 class LogisticMixture(nn.Module):
-    """A discretised mixture of logistics (Salimans et al., 2017): of each component a mean and a scale for each channel; the means
-    of green and blue also depend on the channels before them. A pixel has one position.
+    """A discretized mixture of logistics (Salimans et al., 2017): each component has a mean and a scale per channel;
+    the means of green and blue also depend on the previous channels. A pixel is one position.
     """
 
     def __init__(self, dim: int, channels: int, components: int):
@@ -51,7 +51,9 @@ class LogisticMixture(nn.Module):
         return logits.squeeze(-2), means, scales.clamp(-7, 5), pairs.tanh()
 
     def logp(self, parameters: Float[Tensor, "b t p"], values: Int[Tensor, "b t c"]) -> Float[Tensor, "b t"]:
-        """The log probability of a pixel: that of the interval around each value, of which the first and the last go on without end."""
+        """The log probability of a pixel: that of the interval around each value, of which the first and the last are
+        unbounded.
+        """
         logits, means, scales, pairs = self._parts(parameters)
         x = (values.to(parameters.dtype) / 127.5 - 1)[..., None]
         means = torch.stack([self._mean(i, x, means, pairs) for i in range(self.values)], dim=-2)
@@ -64,7 +66,7 @@ class LogisticMixture(nn.Module):
         return torch.logsumexp(logits.log_softmax(dim=-1) + each.sum(dim=-2), dim=-1)
 
     def _mean(self, channel: int, x: Tensor, means: Tensor, pairs: Tensor) -> Tensor:
-        """The mean of a channel, which the channels before it move."""
+        """The mean of a channel, shifted by the previous channels."""
         first = channel * (channel - 1) // 2
         moved = sum(pairs[..., first + i, :] * x[..., i, :] for i in range(channel))
         return means[..., channel, :] + moved

@@ -13,7 +13,7 @@ def from_bytes(images: UInt8[Tensor, "b h w c"], dtype: torch.dtype = torch.floa
 
 
 class Normalize:
-    """(x - mean) / std, channel by channel. The numbers are kept on each device: a CUDA graph cannot copy them there."""
+    """(x - mean) / std per channel. The constants are kept on each device: a CUDA graph cannot copy them there."""
 
     def __init__(self, mean: Sequence[float], std: Sequence[float]):
         self.numbers = torch.tensor([mean, std], dtype=torch.float64)[:, :, None, None]
@@ -28,7 +28,7 @@ class Normalize:
 
 
 def shrink(images: UInt8[Tensor, "b h w c"], size: int) -> UInt8[Tensor, "b s s c"]:
-    """Images with `size` pixels each way, of which each is the mean of a square, rounded."""
+    """Images with `size` pixels per side, each the rounded mean of a square."""
     step = images.shape[1] // size
     parts = images.unflatten(1, (size, step)).unflatten(3, (size, step)).to(torch.float32)
     return parts.mean(dim=(2, 4)).round().to(torch.uint8)

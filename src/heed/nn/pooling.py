@@ -1,4 +1,4 @@
-"""From the states of the tokens of a text to one vector."""
+"""Pooling: from the token states of a text to one vector."""
 
 from collections.abc import Callable
 
@@ -14,22 +14,22 @@ Pooling = Callable[[States, Valid], Float[Tensor, "n dim"]]
 
 
 def first_token(states: States, valid: Valid) -> Float[Tensor, "n dim"]:
-    """The state of the first token, which is [CLS] or <s>."""
+    """The state of the first token, [CLS] or <s>."""
     return states[0, valid.starts[:-1]] if isinstance(valid, SequenceOffsets) else states[:, 0]
 
 
 def mean(states: States, valid: Valid) -> Float[Tensor, "n dim"]:
-    """The mean of all tokens, special ones included (Reimers and Gurevych, 2019)."""
+    """The mean of all tokens, including special ones (Reimers and Gurevych, 2019)."""
     return _reduced(states, valid, "mean")
 
 
 def largest(states: States, valid: Valid) -> Float[Tensor, "n dim"]:
-    """The largest value of each dimension."""
+    """The maximum of each dimension."""
     return _reduced(states, valid, "max")
 
 
 def _reduced(states: States, valid: Valid, how: str) -> Float[Tensor, "n dim"]:
-    """The tokens of each text reduced to one vector, in single precision at least."""
+    """Pool the tokens of each text into one vector, at least in single precision."""
     exact = torch.promote_types(states.dtype, torch.float32)
     if isinstance(valid, SequenceOffsets):
         tokens, lengths = states[0], valid.starts.diff()

@@ -1,4 +1,4 @@
-"""Position encodings, which are added to the embeddings of tokens."""
+"""Position encodings, which are added to token embeddings."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 
 def _shape_on_meta(table: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A table of which the meta device has only the shape: computing there would make torch import its compiler, for two seconds."""
+    """A table that has only its shape on the meta device: computing there would make torch import its compiler, for
+    two seconds.
+    """
 
     @wraps(table)
     def shaped(length: int, dim: int, **more: int) -> Tensor:
@@ -22,7 +24,7 @@ def _shape_on_meta(table: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 @_shape_on_meta
 def sinusoids(length: int, dim: int) -> Float[Tensor, "length dim"]:
-    """Equations (7) and (8): sine and cosine of position / 10000^(2i/dim), in turn."""
+    """Equations (7) and (8): alternating sine and cosine of position / 10000^(2i/dim)."""
     rate = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
     angle = torch.arange(length)[:, None] * rate  # float32 would be inexact at far positions
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :dim].float()
@@ -92,7 +94,7 @@ class SinusoidalSingle(Sinusoidal):
 
 
 class NoPositions(nn.Module):
-    """Zeros: nothing tells one position from another. An encoder then sees a set of tokens and not their order."""
+    """Zeros: no positions. An encoder then sees a bag of tokens without order."""
 
     def __init__(self, length: int, dim: int):
         super().__init__()

@@ -23,7 +23,7 @@ LayerState = tuple[Tensor, ...]
 
 @dataclass
 class State:
-    """The state of all layers of a recurrent network, a row for each sequence."""
+    """The state of all layers of a recurrent network, one row per sequence."""
 
     layers: list[LayerState]
 
@@ -38,21 +38,19 @@ class State:
 
     @staticmethod
     def join(states: "list[State]", rows: list[int]) -> "State":
-        """One state for the rows of several."""
+        """Concatenate states."""
         return State(
             [tuple(map(torch.cat, zip(*parts, strict=True))) for parts in zip(*(s.layers for s in states), strict=True)]
         )
 
     def detach(self) -> "State":
-        """The same state without its graph, for truncated backpropagation."""
+        """The same state detached from its graph, for truncated backpropagation."""
         return State([tuple(part.detach() for part in layer) for layer in self.layers])
 
 
 class Recurrent(nn.Module):
-    """Stacked layers of one kind of cell with dropout between them, in one direction or in both.
-
-    Each layer is a torch network of its own: cuDNN's dropout between layers ignores torch's random state, so that a
-    resumed run would differ.
+    """Stacked layers of one cell type with dropout between them, in one or both directions. Each layer is a separate
+    torch network: cuDNN's dropout between layers ignores torch's random state, so a resumed run would differ.
     """
 
     rnn_class: type[nn.RNNBase]
@@ -74,7 +72,7 @@ class Recurrent(nn.Module):
     ) -> tuple[Float[Tensor, "b t width"], State]:
         """The output of the last layer at each position, and the state after the last `valid` position of each row.
 
-        The default state is zeros. Padding comes after the tokens; its outputs are zeros. A row of padding alone keeps
+        The default state is zeros. Padding comes after the tokens; its outputs are zeros. A row of only padding keeps
         its state.
         """
         state = state or self.zero_state(len(x))
@@ -141,7 +139,7 @@ class RNN(Recurrent):
 
 
 class GRU(Recurrent):
-    """h(t) = (1 - z) n + z h(t-1), where r gates what n sees of h(t-1) (Cho et al., 2014)."""
+    """h(t) = (1 - z) n + z h(t-1), where r gates how much n uses of h(t-1) (Cho et al., 2014)."""
 
     rnn_class, parts, gates = nn.GRU, 1, 3
 
@@ -159,7 +157,7 @@ class LSTM(Recurrent):
 
     @torch.no_grad()
     def reset(self) -> None:
-        """As the others, with a forget gate bias of 1 (Jozefowicz et al., 2015)."""
+        """Like the others, with a forget gate bias of 1 (Jozefowicz et al., 2015)."""
         super().reset()
         for name, weight in self.named_parameters():
             if "bias_ih" in name:
@@ -167,7 +165,7 @@ class LSTM(Recurrent):
 
 
 def _without_autocast(device: str) -> AbstractContextManager:
-    """CuDNN would use float16 even under a bfloat16 autocast, and sums of gradients would overflow."""
+    """CuDNN would use float16 even under bfloat16 autocast, and gradient sums would overflow."""
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
@@ -183,7 +181,7 @@ def reverse_sequences(
 
 
 def pad_packed(tokens: Int[Tensor, "1 t"], offsets: SequenceOffsets) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
-    """Packed sequences as padded rows, which of their positions are `valid`, and the row and column of each token."""
+    """Packed sequences as padded rows, their `valid` positions, and the row and column of each token."""
     index = torch.arange(len(offsets.positions), device=tokens.device)
     row, column = torch.bucketize(index, offsets.starts[1:], right=True), offsets.positions
     lengths = offsets.starts.diff()
@@ -213,5 +211,5 @@ def _unpack(x: Sequence, length: int, empty: Bool[Tensor, " b"] | None) -> Float
 
 
 def _keep_state(before: LayerState, after: LayerState, empty: Bool[Tensor, " b"]) -> LayerState:
-    """The state of `empty` rows stays as it was."""
+    """The state of `empty` rows is unchanged."""
     return tuple(torch.where(empty[:, None], old, new) for old, new in zip(before, after, strict=True))

@@ -1,4 +1,4 @@
-"""Recurrent decoders: from a fixed vector alone, or with attention before or after each step.
+"""Recurrent decoders: from a fixed vector, or with attention before or after each step.
 
 The names are those of the papers and the lecture notes: s_i the decoder state at step i, h_j the encoder state at
 position j, α_ij the attention weight of step i on position j, c_i = Σ_j α_ij h_j the context.
@@ -58,7 +58,7 @@ Output = tuple[Float[Tensor, "b t out"], DecoderTrace]
 
 
 class FixedVectorDecoder(nn.Module):
-    """Sutskever et al. (2014): s_i = f(s_{i-1}, y_{i-1}). All it has of the source is s_0."""
+    """Sutskever et al. (2014): s_i = f(s_{i-1}, y_{i-1}). The source is only in s_0."""
 
     def __init__(self, rnn: Recurrent, dim: int):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Relative positions in attention: a term of the scores that has weights of its own (Transformer-XL)."""
+"""Relative positions in attention: a term of the scores with its own weights (Transformer-XL)."""
 
 import math
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 class RelativePositions(nn.Module):
     """(u·k + (q + v)·W r(i - j)) / √d, where r is the sinusoid of the distance from query i back to key j (Dai et al., 2019).
 
-    With q·k / √d these are the four terms of the paper's equation. Distances above `farthest` count as that, if it is not 0.
+    With q·k / √d these are the four terms of the paper's equation. Distances are clamped to `farthest`, if it is not 0.
     """
 
     def __init__(self, dim: int, heads: int, *, farthest: int = 0, dropout: float = 0.0):
@@ -38,6 +38,6 @@ def distance_waves(keys: int, dim: int, farthest: int, device: torch.device) -> 
 
 
 def shift(x: Float[Tensor, "b h q k"]) -> Float[Tensor, "b h q k"]:
-    """From scores by distance, the farthest first, to scores by key. What is after a query is meaningless: mask it."""
+    """From scores by distance, the farthest first, to scores by key. Keys after a query are meaningless: mask them."""
     b, h, queries, keys = x.shape
     return F.pad(x, (1, 0)).reshape(b, h, keys + 1, queries)[:, :, 1:].reshape(b, h, queries, keys)

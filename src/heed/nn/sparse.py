@@ -12,9 +12,8 @@ from heed.nn.packing import PackedMask
 
 
 class BlockSparseAttention(Attention):
-    """Attention by a pattern of blocks; its random blocks are drawn by `seed`.
-
-    Outside of training they are the same if `fixed`, else the first block stands in for each.
+    """Attention with a pattern of blocks; random blocks are drawn from `seed`. Outside of training they are the same
+    if `fixed`, else the first block replaces each.
     """
 
     def __init__(self, dim: int, pattern: BlockPattern, seed: int, *, fixed: bool, dropout: float = 0.0):
@@ -49,7 +48,9 @@ class BlockSparseAttention(Attention):
 
 @lru_cache(maxsize=256)
 def _table(pattern: BlockPattern, length: int, seed: int | None, device: torch.device) -> Int[Tensor, "h middle seen"]:
-    """The blocks that each sees, with random ones where there is a seed; kept, since a copy would wait for the GPU in every layer."""
+    """The blocks that each block attends to, with random ones if there is a seed; cached, since a copy would wait for
+    the GPU in every layer.
+    """
     random = pattern.first_again(length) if seed is None else pattern.drawn(length, seed)
     with torch.inference_mode(False):  # what is made in that mode could not be used in training afterwards
         return pattern.table(length, random).to(device)

@@ -1,4 +1,4 @@
-"""The front end of a speech model: convolutions that make fewer frames, and attention along time and along frequency."""
+"""The front end of a speech model: subsampling convolutions, and attention along time and frequency."""
 
 import torch
 import torch.nn.functional as F
@@ -13,15 +13,13 @@ GATED_KERNEL = 5  # frames that a gated one sees
 
 
 def convolved(size: int | Int[Tensor, " b"], stride: int) -> int | Int[Tensor, " b"]:
-    """What is left of a length after a convolution without padding."""
+    """The output length of a convolution without padding."""
     return (size - KERNEL) // stride + 1
 
 
 class Attention2D(nn.Module):
-    """Attention along time and along frequency, channel by channel (Dong et al., 2018), added to its input.
-
-    Each channel of the convolved queries, keys and values is a head: a frame attends to frames by its frequencies, and a
-    frequency to frequencies by its frames.
+    """2D attention along time and frequency, per channel (Dong et al., 2018), added to its input. Each channel of the
+    convolved queries, keys and values is a head: frames attend to frames, and frequencies to frequencies.
     """
 
     def __init__(self, channels: int, heads: int):
@@ -41,7 +39,7 @@ class Attention2D(nn.Module):
 class GatedSubsampling(nn.Module):
     """Two convolutions along time with `strides` and gated linear units, as in fairseq's S2T (Wang et al., 2020).
 
-    What is after a recording is zero before each convolution, as if the recording were alone.
+    Padding is zeroed before each convolution, so that the batch does not matter.
     """
 
     least = 1  # frames that make a state
@@ -71,9 +69,8 @@ class GatedSubsampling(nn.Module):
 
 
 class Subsampling(nn.Module):
-    """Two convolutions with `strides` of time, which each halve the frequencies, 2D attention, and a matrix to `dim`.
-
-    Convolutions have no padding in time, so each state depends on the frames of its own recording alone.
+    """Two convolutions with `strides` in time, which each halve the frequencies, 2D attention, and a projection to
+    `dim`. Convolutions have no padding in time, so each state depends only on frames of its own recording.
     """
 
     def __init__(self, size: int, dim: int, channels: int, strides: tuple[int, int], attentions: int, heads: int):
@@ -86,7 +83,7 @@ class Subsampling(nn.Module):
 
     @property
     def least(self) -> int:
-        """The fewest frames that make a state."""
+        """The minimum number of frames for one state."""
         return (KERNEL - 1) * self.strides[0] + KERNEL
 
     def count(self, frames: int | Int[Tensor, " b"]) -> int | Int[Tensor, " b"]:

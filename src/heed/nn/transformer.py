@@ -1,7 +1,5 @@
-"""The layers of a Transformer, composed of parts.
-
-A layer takes modules, not options: a model file builds the attention and the feed-forward network it needs and
-wraps each in PreNorm or PostNorm.
+"""Transformer layers, composed of modules. A layer takes modules, not options: a model file builds its attention and
+feed-forward network and wraps each in PreNorm or PostNorm.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +34,7 @@ class MLP(nn.Module):
 
 
 class PostNorm(nn.Module):
-    """norm(x + body(x)): equations (3) and (5), the first Transformer."""
+    """norm(x + body(x)): equations (3) and (5), the original Transformer."""
 
     def __init__(self, body: nn.Module, norm: nn.Module, dropout: float = 0.0):
         super().__init__()
@@ -57,15 +55,15 @@ class PreNorm(nn.Module):
         return self.add(x, self.body(self.norm(x), *args, **kwargs))
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """What comes out for an input x of which the body has made y."""
+        """The output for an input x and the body's output y."""
         return x + self.dropout(y)
 
 
 class ScaledPreNorm(nn.Module):
     """x + scale · body(norm(x)): LayerScale (Touvron et al., 2021), and stochastic depth (Huang et al., 2016).
 
-    `path_dropout` is how often the whole of it is left out of an example in training; what is kept is larger in return.
-    `scale` is the initial value of a factor for each dimension; 0: none is learned.
+    `path_dropout` is the rate at which the branch is dropped per example in training; kept ones are scaled up.
+    `scale` is the initial value of a learned factor per dimension; 0: none.
     """
 
     def __init__(self, body: nn.Module, norm: nn.LayerNorm, dropout: float, path_dropout: float, scale: float):
@@ -77,7 +75,7 @@ class ScaledPreNorm(nn.Module):
         return self.add(x, self.body(self.norm(x), *args, **kwargs))
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """What comes out for an input x of which the body has made y."""
+        """The output for an input x and the body's output y."""
         y = self.dropout(y)
         y = y if self.scale is None else y * self.scale
         if self.training and self.path_dropout:
@@ -112,7 +110,7 @@ class Layer(nn.Module):
 
 
 class Stack(nn.Module):
-    """Layers one after another, and an optional final norm."""
+    """A stack of layers, and an optional final norm."""
 
     def __init__(self, layers: Sequence[Layer], norm: nn.Module | None = None):
         super().__init__()
@@ -126,7 +124,9 @@ class Stack(nn.Module):
 
 
 class SharedStack(nn.Module):
-    """Groups of layers: a stack of `depth` in which neighbours are the same group, whose weights they share (ALBERT)."""
+    """Groups of layers: a stack of `depth` in which neighbours belong to the same group and share its weights
+    (ALBERT).
+    """
 
     def __init__(self, groups: Sequence[Sequence[Layer]], depth: int):
         super().__init__()

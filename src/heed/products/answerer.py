@@ -1,4 +1,4 @@
-"""Questions and contexts in; the parts of the contexts that answer them out."""
+"""Question answering: questions and contexts in, answer spans out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,9 @@ Logits = Float[np.ndarray, "_ 2"]  # of each token of being the first and the la
 
 @dataclass(frozen=True)
 class FoundAnswer:
-    """An answer with its characters in the context, its score and its probability; without text, that there is none."""
+    """An answer with its character offsets in the context, its score and its probability; an empty text means no
+    answer.
+    """
 
     text: str
     start: int | None
@@ -31,7 +33,7 @@ class FoundAnswer:
 
 @dataclass(frozen=True)
 class Answers:
-    """The best answers, the best first, and how much better no answer is than the best of those with text."""
+    """The best answers, best first, and the score of no answer minus that of the best answer with text."""
 
     best: list[FoundAnswer]
     difference: float
@@ -44,9 +46,8 @@ class Answers:
 
 
 class Answerer(Product):
-    """A model that finds answers. A context that does not fit beside its question is read in windows.
-
-    `threshold`: no answer is given where its score exceeds that of the best by more; None is for models that always answer.
+    """An extractive question-answering model. A context too long for the model is read in windows. `threshold`: give
+    no answer if its score exceeds the best answer's by more; None: always answer.
     """
 
     noun, verbs, reads = "a question-answering model", ("answer", "evaluate"), ("text",)
@@ -87,7 +88,7 @@ class Answerer(Product):
         threshold: float | None = None,
         batch_tokens: int = 4096,
     ) -> list[Answers]:
-        """The `n` best answers to each question in its context. A `threshold` is used in place of the model's own."""
+        """The `n` best answers to each question in its context. `threshold` overrides the model's own."""
         inputs = self.inputs(pairs)
         logits = self.logits(inputs, batch_tokens)
         limit = self.threshold if threshold is None else threshold
@@ -100,7 +101,7 @@ class Answerer(Product):
         return list(question_inputs(pairs, self.vocabulary, self.vocabulary.special, self.sizes))
 
     def logits(self, inputs: Sequence[QuestionInput], batch_tokens: int = 4096) -> list[list[Logits]]:
-        """The logits of every window of every question, special tokens included."""
+        """The logits of every window of every question, including special tokens."""
         special = self.vocabulary.special
         rows = [own.ids(window, special) for own in inputs for window in own.windows]
         found = iter(in_batches(self._logits, rows, [len(ids) + 2 for ids in rows], batch_tokens))
@@ -116,7 +117,7 @@ class Answerer(Product):
     def best(
         self, context: str, own: QuestionInput, logits: Sequence[Logits], n: int, threshold: float | None
     ) -> Answers:
-        """The best answers that these logits tell. Probabilities are over all answers that are possible."""
+        """The best answers according to these logits. Probabilities are over all possible answers."""
         scores, none = self._span_scores(own, logits), min(float(rows[0].sum()) for rows in logits)
         able = threshold is not None
         total = np.logaddexp.reduce(np.append(scores.ravel(), none if able else -np.inf))
@@ -136,7 +137,7 @@ class Answerer(Product):
         return Answers(found[:n], float(difference), len(own.windows), own.cut)
 
     def _span_scores(self, own: QuestionInput, logits: Sequence[Logits]) -> Float[np.ndarray, "context longest"]:
-        """The score of each answer by its first token and how many more it has; of several windows the best."""
+        """The score of each answer by its first token and its length minus one; the best over windows."""
         size, offset = len(own.context.ids), own.offset(self.vocabulary.special)
         scores = np.full((size, self.max_answer), -np.inf)
         for (start, end), rows in zip(own.windows, logits, strict=True):
@@ -148,7 +149,7 @@ class Answerer(Product):
 
 
 def _largest(values: Float[np.ndarray, " n"], count: int) -> list[int]:
-    """The places of the largest finite values, the largest first; of equal ones, the first first."""
+    """The indices of the largest finite values, largest first; ties in order."""
     count = min(count, len(values))
     chosen = np.sort(np.argpartition(-values, count - 1)[:count]) if count else np.zeros(0, dtype=np.int64)
     ordered = chosen[np.argsort(-values[chosen], kind="stable")]

@@ -1,4 +1,4 @@
-"""Source attribution (Keskar et al., 2019): which control code a text is likeliest under."""
+"""Source attribution (Keskar et al., 2019): the most likely control code of a text."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from heed.vocabularies.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Attribution:
-    """The likeliest control code of a text; `logp` is log p(text | code) by code."""
+    """The most likely control code of a text; `logp` is log p(text | code) by code."""
 
     text: str
     code: str
@@ -34,7 +34,7 @@ class Attribution:
 def attribute(
     model: nn.Module, vocabulary: Vocabulary, texts: Sequence[str], window: int, codes: Sequence[str] = ()
 ) -> list[Attribution]:
-    """Score each text under each code; one that is longer than a window is cut, and each part begins with the code."""
+    """Score each text under each code; longer texts are split into windows that each begin with the code."""
     known = codes_of(vocabulary)
     if not known:
         raise ValueError("the model has no control codes, so it cannot attribute a text")
@@ -55,7 +55,7 @@ def attribute(
 
 
 def _totals(model: nn.Module, ids: np.ndarray, pieces: Pieces, starts: np.ndarray, pad: int) -> np.ndarray:
-    """-log p of each text; `starts` is where each begins."""
+    """-log p of each text; `starts` are their beginnings."""
     owner = np.searchsorted(starts, pieces.starts, side="right") - 1
     batches = DocumentBatches(ids, pieces, budget=BATCH, pad=pad, grouping=plan)
     planned, totals = batches.plan(0), np.zeros(len(starts))

@@ -1,4 +1,4 @@
-"""Texts in; a label, a number or a choice out."""
+"""Text classification: texts in; labels, numbers or choices out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,9 @@ Text = str | Sequence[str]  # one text; or its parts, such as two sentences, or 
 
 @dataclass(frozen=True)
 class Label:
-    """What is told of a text: its likeliest label with the probability of each, or a number. Parts of a text have tabs between them."""
+    """The prediction for a text: its most likely label with the probability of each, or a number. Parts of a text are
+    separated by tabs.
+    """
 
     text: str
     label: str
@@ -37,7 +39,7 @@ class Label:
 
 
 class Classifier(Product):
-    """A model that predicts labels of texts of up to `max_source` subwords, special tokens included."""
+    """A text classifier. Texts have up to `max_source` subwords, including special tokens."""
 
     noun, verbs, reads = "a classifier", ("classify", "evaluate"), ("text",)
     labelled: ClassVar[bool] = True  # whether the output is one of a few labels, with probabilities
@@ -64,9 +66,8 @@ class Classifier(Product):
         return found
 
     def use(self, engine: str) -> None:
-        """Choose what runs the model: "torch", "ctranslate2" or "ctranslate2-int8" (an encoder on the CPU), or "auto".
-
-        auto is CTranslate2 in float32 where it can run the model and there is enough text, else torch.
+        """Choose the engine: "torch", "ctranslate2" or "ctranslate2-int8" (an encoder on the CPU), or "auto":
+        CTranslate2 in float32 if it supports the model and there is enough text, else torch.
         """
         self.engine = encoder_engine(self.model, plain(self.vocabulary), engine)
 
@@ -76,16 +77,16 @@ class Classifier(Product):
 
     @property
     def in_any_chunks(self) -> bool:
-        """Whether a text is read in the same way whatever other texts there are."""
+        """Whether predictions are independent of the other texts."""
         return self.texts is not None
 
     @property
     def texts(self) -> int | None:
-        """How many parts a text has; None where the folder does not say."""
+        """How many parts a text has; None if the folder does not say."""
         return self.facts.get("texts")
 
     def table(self) -> TableReader:
-        """What reads tables of texts and labels for this model."""
+        """The reader of tables of texts and labels for this model."""
         return tables.table
 
     def parts(self, cells: Sequence[tables.Cell], where: str) -> list[str]:
@@ -93,7 +94,7 @@ class Classifier(Product):
         return [str(cell) for cell in cells]
 
     def joined(self, line: str) -> str:
-        """A text from a line, which has tabs between its parts, if there are several or the folder does not say."""
+        """A text from a line, with tabs between its parts if there are several or the folder does not say."""
         return line if self.texts == 1 else line.replace("\t", SEPARATOR)
 
     def measure(self, found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
@@ -101,11 +102,11 @@ class Classifier(Product):
         return scores.label_scores(len(self.labels))(found, expected)
 
     def predictions(self, outputs: Float[Tensor, "n k"]) -> np.ndarray:
-        """What `measure` compares: the index of the best of the outputs."""
+        """What `measure` compares: the index of the best output."""
         return outputs.argmax(dim=1).numpy()
 
     def expected(self, labels: Sequence[str]) -> np.ndarray:
-        """The right labels, as `measure` compares them."""
+        """The reference labels, as `measure` compares them."""
         known = {name: index for index, name in enumerate(self.labels)}
         unknown = [name for name in labels if name not in known]
         if unknown:
@@ -115,20 +116,19 @@ class Classifier(Product):
     def classify(
         self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
     ) -> list[Label]:
-        """A label for each text. One longer than the model allows is refused, or with too_long="cut", cut.
-
-        `before` is the number of texts that came before these: they share an engine, and an error counts them.
+        """Classify texts. A text longer than the model allows is refused or, with too_long="cut", truncated. `before`
+        is the number of previous texts, for the choice of the engine and for errors.
         """
         outputs = self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long, before=before)
         return [self.label(text, row) for text, row in zip(texts, outputs, strict=True)]
 
     def label(self, text: Text, row: Float[Tensor, " k"]) -> Label:
-        """What the outputs for a text say of it."""
+        """The prediction for the outputs of a text."""
         own = dict(zip(self.names(len(row)), row.softmax(dim=-1).tolist(), strict=True))
         return Label(_shown(text), max(own, key=own.__getitem__), own)
 
     def names(self, count: int) -> list[str]:
-        """Those of the labels that `count` logits stand for."""
+        """The labels of `count` logits."""
         return self.labels
 
     def outputs(
@@ -161,7 +161,7 @@ class Classifier(Product):
         return found
 
     def _inputs(self, split: Sequence[Sequence[str]], start: int, too_long: str) -> list[list[list[int]]]:
-        """The ids of each input of each text; before the first of them come `start` others."""
+        """The ids of each input of each text; the first `start` inputs are skipped."""
         special, found = self.vocabulary.special, []
         encoded = iter(plain(self.vocabulary).encode([part for own in split for part in own]))
         room = self.most - len(special.before) - 1
@@ -185,7 +185,7 @@ class Classifier(Product):
             )
 
     def _special(self, texts: Sequence[Text]) -> SpecialTokens:
-        """The special tokens; in texts of one part no delimiter begins a second one."""
+        """The special tokens; texts of one part have no delimiter."""
         pairs = any(SEPARATOR in text if isinstance(text, str) else len(text) > 1 for text in texts)
         return (self.vocabulary if pairs else self.vocabulary.of_one_part()).special
 
@@ -193,7 +193,7 @@ class Classifier(Product):
     def _outputs(
         self, inputs: list[list[list[int]]], special: SpecialTokens, encode: Encode | None = None
     ) -> Float[Tensor, "n k"]:
-        """Those of one batch, on the device of the model: `in_chunks` waits for it."""
+        """The outputs of one batch, on the model's device: `in_chunks` waits for it."""
         rows = [ids for own in inputs for ids in own]
         if encode is None:
             found = self.model.classify_text(*model_inputs(self.model, rows, special))
@@ -203,12 +203,12 @@ class Classifier(Product):
 
     @staticmethod
     def combine(logits: Float[Tensor, "n inputs k"]) -> Float[Tensor, "n k"]:
-        """The outputs of examples from those of their inputs: both orders are added."""
+        """Combine the outputs of an example's inputs: both orders are added."""
         return logits.sum(dim=1)
 
 
 class Regressor(Classifier):
-    """A model that predicts a number for each text."""
+    """A regression model: predicts one number per text."""
 
     noun, labelled = "a regression model", False
 
@@ -226,9 +226,8 @@ class Regressor(Classifier):
 
 
 class ChoiceModel(Classifier):
-    """A model that chooses among the answers to a question: each text is a context and its choices.
-
-    Where a folder does not say how many choices there are, the texts do.
+    """A multiple-choice model: each text is a context and its choices. If the folder does not state the number of
+    choices, the texts do.
     """
 
     noun, arrange, in_any_chunks = "a multiple-choice model", staticmethod(each_choice), False

@@ -1,4 +1,4 @@
-"""CTranslate2 as an engine for encoders on the CPU. It computes the states of the tokens; heads are computed by torch."""
+"""CTranslate2 as an engine for encoders on the CPU. It computes token states; torch computes the heads."""
 
 import warnings
 from collections.abc import Callable
@@ -22,7 +22,7 @@ LEAST_TOKENS = 2048  # for which a model is converted unasked: docs/guides/encod
 
 
 class EncoderEngine(CTranslate2Model):
-    """The last state of each token. An engine that was not asked for takes only what is worth a conversion."""
+    """The last state of each token. With engine auto, it is used only if it is worth the conversion."""
 
     opens = "Encoder"
 
@@ -31,11 +31,11 @@ class EncoderEngine(CTranslate2Model):
         self.required = required
 
     def takes(self, tokens: int) -> bool:
-        """Whether it should encode texts of so many tokens together."""
+        """Whether to use it for texts with this many tokens in total."""
         return self.ready() and (self.required or tokens >= LEAST_TOKENS)
 
     def start(self, texts: int) -> tuple[Encode, int]:
-        """What encodes batches of texts, and how many batches it encodes at once."""
+        """A function that encodes batches of texts, and how many batches it encodes at once."""
         try:
             opened, workers = self.pool(texts)
         except Exception as error:
@@ -66,7 +66,9 @@ class EncoderEngine(CTranslate2Model):
 
 
 def encoder_engine(model: nn.Module, vocabulary: Vocabulary, engine: str) -> EncoderEngine | None:
-    """The engine of this name for a model: None is torch. An error where CTranslate2 is asked for and cannot be used."""
+    """The engine of this name for a model: None is torch. Raises an error if CTranslate2 is requested but
+    unavailable.
+    """
     if engine not in ENGINES:
         raise ValueError(f"engine is {engine!r}; it must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
     if engine == "torch":

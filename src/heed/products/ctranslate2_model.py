@@ -1,4 +1,4 @@
-"""A model of one text in CTranslate2 on the CPU: converted when it is first used, and again after its weights have changed."""
+"""A single-text model in CTranslate2 on the CPU: converted on first use, and again after its weights have changed."""
 
 from functools import cached_property
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ def unsupported(model: nn.Module) -> str | None:
 
 
 class CTranslate2Model:
-    """`kind` is the number format of the weights; `opens` the class of CTranslate2 that runs such models."""
+    """`kind` is the number format of the weights; `opens` is the CTranslate2 class for such models."""
 
     opens: ClassVar[str]
 
@@ -45,14 +45,14 @@ class CTranslate2Model:
         return names(self.vocabulary, self.model.config.vocab_size)
 
     def ready(self) -> bool:
-        """Whether the model is as CTranslate2 runs it: trained, in float32, on the CPU."""
+        """Whether the model is in the state CTranslate2 needs: in evaluation mode, float32, on the CPU."""
         weights = self.model.parameters()
         return not self.model.training and all(
             own.dtype == torch.float32 and own.device.type == "cpu" for own in weights
         )
 
     def pool(self, texts: int) -> tuple[Any, int]:
-        """What CTranslate2 opens for this many texts, and how many batches it runs at once."""
+        """The CTranslate2 object for this many texts, and how many batches it runs at once."""
         size = workers_and_threads(texts, torch.get_num_threads())
         with self.shared.lock:
             weights = self.model.parameters()
@@ -64,7 +64,7 @@ class CTranslate2Model:
             return self.shared.pools[size], size[0]
 
     def open(self, workers: int, threads: int) -> Any:
-        """The model in CTranslate2, with these weights."""
+        """The model in CTranslate2, with the current weights."""
         opener = getattr(ctranslate2_import.ctranslate2(), self.opens)
         package = Package(self.model, "any", {"text": self.vocabulary}, {})
         options = {"device": "cpu", "compute_type": self.kind, "inter_threads": workers, "intra_threads": threads}

@@ -1,4 +1,4 @@
-"""CTranslate2 as an engine for language models on the CPU. It takes only what it can run as asked: greedy search, and scores."""
+"""CTranslate2 as an engine for language models on the CPU, for greedy search and scores only."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ class TextEngine(CTranslate2Model):
     opens = "Generator"
 
     def takes(self, config: DecodingConfig, longest: int) -> bool:
-        """Whether it can run a search that begins with at most `longest` tokens."""
+        """Whether it supports a search that begins with at most `longest` tokens."""
         plain = (config.beam, config.min_length, config.no_repeat, config.repetition_penalty) == (1, 0, 0, 1.0)
         fits = longest + config.max_length - 1 <= self.model.config.max_length
         return plain and fits and not config.sample and self.ready()
@@ -44,7 +44,7 @@ class TextEngine(CTranslate2Model):
         return [[_hypothesis(results[row], own)] for row, own in enumerate(scores)]
 
     def score(self, texts: Sequence[Sequence[int]]) -> list[list[float]]:
-        """The log-probability of each token of a text but the first."""
+        """The log probability of each token of a text but the first."""
         named = [[self.names[i] for i in text] for text in texts]
         found = self.pool(len(named))[0].score_batch(named, max_batch_size=MAX_ROWS, max_input_length=0)
         return [list(result.log_probs) for result in found]

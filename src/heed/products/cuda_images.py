@@ -12,7 +12,9 @@ from heed.products.translator.engines.cuda import WeightSnapshot, supports_devic
 
 
 class FusedImageModel:
-    """What images are run through: a fused copy of a model, made again after its weights have changed, or the model itself."""
+    """Runs images through a fused copy of a model, rebuilt after its weights have changed, or through the model
+    itself.
+    """
 
     def __init__(self, model: nn.Module):
         self.model = model
@@ -27,7 +29,7 @@ class FusedImageModel:
         return self.model if self.copy is None else self.copy
 
     def _fused(self) -> Any:
-        """None where its kernels fail, for instance without a compiler for them: then torch's take over."""
+        """None if its kernels fail, for instance without a compiler: then torch's are used."""
         try:
             c = self.model.config
             with torch.inference_mode(False), torch.no_grad():  # its weights are ordinary tensors
@@ -41,7 +43,7 @@ class FusedImageModel:
 
 
 def can_fuse(model: nn.Module) -> bool:
-    """Whether a model is in bfloat16 on a GPU that has kernels for it."""
+    """Whether a model is in bfloat16 on a GPU with kernels for it."""
     weight = next(model.parameters())
     if weight.dtype != torch.bfloat16 or not supports_device(weight.device) or find_spec("triton") is None:
         return False

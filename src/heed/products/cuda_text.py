@@ -21,9 +21,8 @@ FULL_BATCH = 65_536  # tokens that a batch should have at least: smaller ones le
 
 
 class CudaTextEngine:
-    """One language model on a GPU, with a copy of its weights in `dtype`.
-
-    The copy is made by the first search, and again after the weights have changed. The model itself stays as it is.
+    """One language model on a GPU, with a copy of its weights in `dtype`. The copy is created by the first search,
+    and again after the weights have changed. The model itself is unchanged.
     """
 
     budget = FULL_BATCH
@@ -39,7 +38,7 @@ class CudaTextEngine:
         return next(self.model.parameters()).device
 
     def takes(self, config: DecodingConfig, longest: int) -> bool:
-        """Whether it can run a search that begins with at most `longest` tokens."""
+        """Whether it supports a search that begins with at most `longest` tokens."""
         if not supports_device(self.device) or self.model.training or (config.beam > 1 and not config.sample):
             return False
         plain = (config.min_length, config.no_repeat, config.repetition_penalty, config.renormalize) == (
@@ -57,9 +56,8 @@ class CudaTextEngine:
         return False  # torch's pass over a whole text is as good
 
     def search(self, prompts: Sequence[Prompt], config: DecodingConfig, last: int) -> list[list[Hypothesis]] | None:
-        """The continuations of each prompt, which end with the token `last`; several if several are drawn.
-
-        None, after a warning, if the GPU fails: then it takes no more searches.
+        """The continuations of each prompt, which end with the token `last`; several if several are sampled. None,
+        after a warning, if the GPU fails: then it takes no more searches.
         """
         draws, uniform, sampling = config.nbest if config.sample else 1, None, None
         if config.sample:
@@ -84,7 +82,7 @@ class CudaTextEngine:
         return [each[i : i + draws] for i in range(0, len(each), draws)]
 
     def _updated_runner(self) -> TextRunner | None:
-        """A runner with the present weights; None for a model or a GPU that it does not support."""
+        """A runner with the current weights; None for an unsupported model or GPU."""
         if self.snapshot is None or not self.snapshot.matches(self.model):
             self.runner, self.snapshot = None, WeightSnapshot(self.model)
             if weights.supports_text(self.model):
@@ -92,7 +90,7 @@ class CudaTextEngine:
         return self.runner
 
     def _build(self) -> TextRunner | None:
-        """None where it fails, for instance without a compiler for kernels: then torch takes over."""
+        """None if it fails, for instance without a compiler for kernels: then torch is used."""
         try:
             from heed.decoding.cuda.graphs import GraphTextRunner
 
@@ -111,10 +109,10 @@ def _first_line(error: Exception) -> str:
 
 
 def cuda_engine(model: nn.Module, vocabulary: Vocabulary) -> CudaTextEngine | None:
-    """The engine for the GPU that a model is on; None if it is on none that can run it."""
+    """The engine for the model's GPU; None if it is not on a supported one."""
     return CudaTextEngine(model, vocabulary) if supports_device(next(model.parameters()).device) else None
 
 
 def _uniform(seed: int, count: int) -> torch.Tensor:
-    """The random numbers of one text, which do not depend on what shares its batch."""
+    """The random numbers of one text, independent of its batch."""
     return torch.rand(count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)

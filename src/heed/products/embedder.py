@@ -1,4 +1,4 @@
-"""Texts in, vectors out."""
+"""Text embeddings: texts in, vectors out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ POOLING = "mean"  # where a folder says nothing
 
 @dataclass(frozen=True)
 class Match:
-    """A text that is similar to a query, its number in the list, counted from 0, and the cosine."""
+    """A text similar to a query, its index in the list, from 0, and the cosine."""
 
     row: int
     cosine: float
@@ -32,7 +32,7 @@ class Match:
 
 
 class Embedder(Product):
-    """An encoder that turns each text into one vector. `pooling` is how: the mean, the first ("cls") or the largest of the states."""
+    """An encoder that embeds texts. `pooling` is "mean", "cls" (the first state) or "max"."""
 
     noun, verbs, reads = "an embedding model", ("embed", "evaluate"), ("text",)
     needs: ClassVar[type] = EncodesText  # any model with this can be opened as an embedder, whatever its task
@@ -46,7 +46,7 @@ class Embedder(Product):
         max_source: int | None = None,
     ):
         if pooling not in POOLINGS:
-            raise ValueError(f"pooling is {pooling!r}; it is {', '.join(POOLINGS)}")
+            raise ValueError(f"pooling is {pooling!r}; it must be {', '.join(POOLINGS)}")
         self.model, self.pooling, self.normalize = model, pooling, normalize
         self.vocabulary = TextParts(plain(vocabulary), getattr(vocabulary, "tokens", None)).of_one_part()
         self.most = min(max_source or model.config.max_length, model.config.max_length)
@@ -65,9 +65,8 @@ class Embedder(Product):
     def embed(
         self, texts: Iterable[str], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
     ) -> Float[np.ndarray, "n dim"]:
-        """A vector for each text, in single precision. One longer than the model allows is refused, or with too_long="cut", cut.
-
-        `before` is the number of texts that came before these, for an error that names one.
+        """Embed texts, in single precision. A text longer than the model allows is refused or, with too_long="cut",
+        truncated. `before` is the number of previous texts, for errors.
         """
         budget, texts = usual_batch(self.model) if batch_tokens is None else batch_tokens, as_texts(texts)
 
@@ -80,7 +79,7 @@ class Embedder(Product):
         return np.empty((0, self.dim), dtype=np.float32) if found is None else found.numpy()
 
     def similarity(self, one: Sequence[str], other: Sequence[str], **options: Any) -> Float[np.ndarray, " n"]:
-        """The cosine of each text with the one at its place in the other list."""
+        """The cosine of each text with its counterpart in the other list."""
         pairs = (unit_rows(self.embed(texts, **options).astype(np.float64)) for texts in (one, other))
         return np.einsum("nd,nd->n", *pairs)
 

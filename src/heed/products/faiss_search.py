@@ -1,4 +1,6 @@
-"""The best items by faiss: an index of clusters, of which only the nearest are searched. Faster than an exact search, and now and then it misses an item."""
+"""Approximate search with faiss: a clustered index, of which only the nearest clusters are searched. Faster than
+exact search, but may miss items.
+"""
 
 import math
 from typing import Any
@@ -17,7 +19,7 @@ SEARCHED = 16  # clusters that are searched for one user
 
 
 class ItemIndex:
-    """All items in clusters, about as many as the root of their number."""
+    """All items in clusters, about as many as the square root of their number."""
 
     def __init__(self, matrix: ItemMatrix):
         faiss = _faiss()
@@ -35,7 +37,7 @@ class ItemIndex:
     def best(
         self, states: Float[Tensor, "n dim"], count: int, seen: RaggedRows | None = None
     ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-        """The scores and ids of the best items, best first; where fewer are found, and for those that are `seen`, -infinity."""
+        """The scores and ids of the best items, best first; -infinity if fewer are found, and for `seen` items."""
         asked = states.float().cpu().numpy()
         if self.biased:
             asked = np.concatenate([asked, np.ones((len(asked), 1), np.float32)], axis=1)
@@ -51,7 +53,7 @@ class ItemIndex:
 
 
 def _with_bias(matrix: ItemMatrix) -> Float[np.ndarray, "items dim"]:
-    """The vectors of items; a bias is one number more, which is multiplied by one."""
+    """The item vectors; a bias is one more dimension, multiplied by one."""
     parts = [matrix.weight] if matrix.bias is None else [matrix.weight, matrix.bias[:, None]]
     return np.ascontiguousarray(torch.cat(parts, dim=1).detach().float().cpu().numpy())
 

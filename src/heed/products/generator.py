@@ -1,4 +1,4 @@
-"""Text from a language model: continuations of a prompt, and how likely a text is."""
+"""Text generation and scoring with a language model."""
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,9 @@ from heed.vocabularies.words import Words
 
 @dataclass(frozen=True)
 class Continuation:
-    """What follows a prompt; `score` is its log-probability, `token_scores` those of its tokens, a stop string included."""
+    """The continuation of a prompt; `score` is its log probability, `token_scores` those of its tokens, including a
+    stop string.
+    """
 
     text: str
     score: float
@@ -62,9 +64,9 @@ class Generator(Product):
         return generator
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Choose what runs the model: "torch", "auto" (on an NVIDIA GPU CUDA graphs in bfloat16), or "ctranslate2" for a GPT-2 on the CPU.
-
-        Searches that the one chosen does not support still run on torch. `kind` is the format of CTranslate2's weights, float32 by default.
+        """Choose the engine: "torch", "auto" (CUDA graphs in bfloat16 on an NVIDIA GPU), or "ctranslate2" for a GPT-2
+        on the CPU. Searches that it does not support run on torch. `kind` is the format of CTranslate2's weights
+        (default: float32).
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
@@ -73,7 +75,7 @@ class Generator(Product):
             self.engine = TextEngine(self.model, self.vocabulary, kind)
 
     def with_code(self, code: str) -> "Generator":
-        """The same model, whose texts begin with a control code."""
+        """The same model with a control code before its texts."""
         code_id(self.vocabulary, code)  # refuses one that there is not
         coded = copy.copy(self)
         coded.code = code
@@ -81,21 +83,21 @@ class Generator(Product):
 
     @property
     def before(self) -> int:
-        """What a text that is scored or shown is read after: its control code, or the end of a line."""
+        """The token before a text that is scored or shown: its control code, or a line end."""
         return self.special.last if self.code is None else code_id(self.vocabulary, self.code)
 
     @property
     def codes(self) -> list[str]:
-        """The control codes that the model has."""
+        """The control codes of the model."""
         return list(codes_of(self.vocabulary))
 
     @property
     def window(self) -> int:
-        """How many tokens it was trained to read at once; of a folder that does not say, its positions."""
+        """The window length used in training; if the folder does not say, the number of positions."""
         return self.facts.get("window") or min(self.model.config.max_length, WINDOW)
 
     def attribute(self, texts: Sequence[str], codes: Sequence[str] = ()) -> list[Attribution]:
-        """Which control code each text is likeliest under, of `codes` or all: source attribution as in CTRL."""
+        """The most likely control code of each text, of `codes` or all: source attribution as in CTRL."""
         return attribute(self.model, self.vocabulary, texts, self.window, codes)
 
     def perplexity(self, lines: Sequence[str], context: Context = Context()) -> Perplexity:  # noqa: B008 (frozen)
@@ -118,10 +120,10 @@ class Generator(Product):
         stop: Sequence[str] = (),
         **decoding: Any,
     ) -> list[Continuation]:
-        """`count` continuations of a text, of `length` tokens; with `one_line`, up to the end of the line at most.
-
-        Each ends before the first of the strings `stop`. `code` is the control code, for CTRL models. `decoding` are settings of
-        DecodingConfig: sampled (temperature, top_k, top_p, seed, …) by default; with sample=False greedy (beam=1) or a beam search.
+        """`count` continuations of a text, of up to `length` tokens; with `one_line`, at most to the end of the line.
+        Each ends before the first of the strings `stop`. `code` is the control code, for CTRL models. `decoding` are
+        settings of DecodingConfig: sampled (temperature, top_k, top_p, seed, …) by default; with sample=False greedy
+        (beam=1) or a beam search.
         """
         options = {"code": code, "length": length, "count": count, "one_line": one_line, "stop": stop}
         return self.generate_many([prompt], **options, **decoding)[0]
@@ -129,12 +131,14 @@ class Generator(Product):
     def generate_many(
         self, prompts: Sequence[str], *, code: str | None = None, batch_tokens: int = 4096, **options: Any
     ) -> list[list[Continuation]]:
-        """The same for several prompts, in batches of at most `batch_tokens` tokens; each result is that of its prompt alone."""
+        """The same for several prompts, in batches of at most `batch_tokens` tokens; results do not depend on the
+        batch.
+        """
         own = [self.prompt(prompt, code) for prompt in prompts]
         return self.generate_prompts(own, batch_tokens, **options)
 
     def generate_ids(self, ids: list[int], **options: Any) -> list[Continuation]:
-        """The same as `generate` for a prompt of token ids, which follow a line end."""
+        """Like `generate` for a prompt of token ids, which follow a line end."""
         return self.generate_prompts([Prompt(list(ids), self.special.last)], 1, **options)[0]
 
     def stream(
@@ -147,7 +151,7 @@ class Generator(Product):
         stop: Sequence[str] = (),
         **decoding: Any,
     ) -> Iterator[str]:
-        """The text of one continuation, piece by piece as it is found: the same that `generate` gives."""
+        """The text of one continuation, piece by piece as it is generated: the same text as `generate`."""
         options = {"length": length, "one_line": one_line, "stop": stop, **decoding}
         for pieces in self.write([self.prompt(prompt, code)], **options):
             if pieces[0].text:
@@ -164,7 +168,7 @@ class Generator(Product):
         likely: int = 0,
         **decoding: Any,
     ) -> Iterator[list[Piece]]:
-        """The same texts as `generate_many`, token by token, with the `likely` likeliest tokens at each place."""
+        """The same texts as `generate_many`, token by token, with the `likely` most likely tokens at each position."""
         config, stops = decoding_config(length, count, decoding), StopStrings(stop)
         if not config.sample and config.beam > 1:
             raise ValueError(f"beam is {config.beam}: beam search cannot stream; use generate")
@@ -173,28 +177,28 @@ class Generator(Product):
         yield from write(found, prompts, count, self.vocabulary, self.decode, stops, last, likely)
 
     def prompt(self, text: str | Sequence[int], code: str | None = None) -> Prompt:
-        """A prompt of a text or of token ids, with its control code if the model has any."""
+        """A prompt from a text or token ids, with its control code if the model has any."""
         ids = self.encode(text) if isinstance(text, str) else text
         return make_prompt(self.vocabulary, ids, code or self.code)
 
     def read_prompt(self, prompt: Prompt, likely: int = 0) -> list[Token]:
-        """The tokens of a prompt, with how likely each was."""
+        """The tokens of a prompt, with their probabilities."""
         self._check_length(len(prompt.text), "the prompt and the token before it")
         return read_prompt(self.model, self.vocabulary, self.decode, prompt, likely)
 
     def trace(self, text: str, code: str | None = None, likely: int = 8, name: str = "") -> TextTrace:
-        """The attention of every head over a text, and the `likely` likeliest tokens at each place."""
+        """The attention of every head over a text, and the `likely` most likely tokens at each position."""
         prompt = self.prompt(text, code)
         self._check_length(len(prompt.ids), "the text and the token before it")
         return trace_text(self.model, self.vocabulary, text, prompt.ids, likely, name)
 
     def beyond_positions(self, prompts: Sequence[str], length: int, code: str | None = None) -> str | None:
-        """What happens to the prompts that do not fit into the model's positions with `length` more tokens; None if all do."""
+        """How prompts that do not fit the model's positions with `length` more tokens are handled; None if all fit."""
         own = [self.prompt(prompt, code) for prompt in prompts]
         return describe_overflow(own, length, self.model.config.max_length)
 
     def score(self, texts: Iterable[str], batch_tokens: int = 4096) -> list[Score]:
-        """How likely each text is as one line, its end included."""
+        """The log probability of each text as one line, including its end."""
         texts = as_texts(texts)
         lines = [[*ids, self.special.last] for ids in self.vocabulary.encode(texts)]
         scores = in_batches(self._token_logprobs, lines, list(map(len, lines)), batch_tokens)
@@ -202,7 +206,7 @@ class Generator(Product):
         return [Score("", text, sum(own), self.vocabulary.pieces(line), own) for text, line, own in rows]
 
     def look(self, text: str, likely: int = 8, name: str = "") -> Surprisal:
-        """The surprisal of each token of a text, and the `likely` likeliest tokens there."""
+        """The surprisal of each token of a text, and the `likely` most likely tokens there."""
         ids = self.encode(text)
         if not ids:
             raise ValueError("the text is empty")
@@ -210,7 +214,7 @@ class Generator(Product):
         return surprisal(self.model, self.vocabulary, text, [self.before, *ids], likely, name)
 
     def unknown(self, text: str) -> list[str]:
-        """The words of a text that are not in a vocabulary of words."""
+        """The words of a text that are not in a word vocabulary."""
         if not isinstance(self.vocabulary, Words):
             return []
         return [word for word in self.vocabulary.split(text) if word not in self.vocabulary.ids]
@@ -274,7 +278,7 @@ class Generator(Product):
         return Continuation(text, sum(found.scores), self.vocabulary.pieces(found.tokens), found.scores)
 
     def _token_logprobs(self, lines: list[list[int]]) -> list[list[float]]:
-        """The log-probability of each token of a batch of lines."""
+        """The log probability of each token of a batch of lines."""
         width = max(map(len, lines))
         self._check_length(width, "a line and its end")
         if self.engine and self.engine.scores():

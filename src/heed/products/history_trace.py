@@ -1,4 +1,4 @@
-"""What in a history recommendations go by: attention, and what each score loses without an item."""
+"""Explanations of recommendations: attention over the history, and the influence of each item on the score."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ from heed.vocabularies.ragged import RaggedRows, as_ragged
 
 
 class HistoryTrace(NamedTuple):
-    """`attention` is that of the place at which the next item is predicted: one for all recommendations, and 0 for items that are too
-    long ago to be read. `influence` is how much the score of each recommendation falls without each item of the history,
-    compared with the mean score of all items.
+    """`attention` is that of the position where the next item is predicted: one for all recommendations, and 0 for
+    items too old to be read. `influence` is how much the score of each recommendation falls without each item of the
+    history, compared with the mean score of all items.
     """
 
     attention: Float[Tensor, "layers heads n"]
@@ -25,7 +25,7 @@ class HistoryTrace(NamedTuple):
 def trace_history(
     model: Any, states: Callable[[RaggedRows], Tensor], history: Sequence[int], items: Sequence[int], longest: int
 ) -> HistoryTrace:
-    """What recommendations of `items` after a history go by; `longest` are the last items of it that the model reads."""
+    """Explain recommendations of `items` after a history; the model reads its last `longest` items."""
     read = list(history[-longest:])
     asked = [*read, model.mask] if model.fills_masks else read
     with record(model) as maps:
@@ -51,7 +51,7 @@ def _influence(
 
 
 def _above_mean(model: Any, states: Tensor, items: Sequence[int]) -> Float[Tensor, "n k"]:
-    """The scores of some items, less the mean of all: what is added to every score at once changes no order."""
+    """The scores of some items minus the mean of all: a shift of all scores does not change the order."""
     weight, bias = model.item_weights()
     chosen = torch.tensor(list(items), device=weight.device)
     found = states @ (weight[chosen] - weight.mean(dim=0)).T

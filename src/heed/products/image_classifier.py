@@ -1,4 +1,4 @@
-"""Images in, classes out."""
+"""Image classification: images in, classes out."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Source = Path | str | bytes  # a file, or what is in it
 
 @dataclass(frozen=True)
 class ImageLabel:
-    """The likeliest class of an image, and the probability of each, the likeliest first."""
+    """The most likely class of an image, and the probability of each, most likely first."""
 
     name: str
     label: str
@@ -32,7 +32,7 @@ class ImageLabel:
 
 
 class ImageModel(Product):
-    """What the products of image models share: reading files, and running the model in batches."""
+    """Shared by image models: reading files, and running the model in batches."""
 
     def __init__(self, model: Any, images: Images, facts: dict[str, Any] | None = None):
         self.model, self.images, self.facts = model, images, facts or {}
@@ -43,7 +43,7 @@ class ImageModel(Product):
         return next(self.model.parameters()).device
 
     def read(self, sources: Iterable[Source], max_pixels: int = MAX_PIXELS) -> np.ndarray:
-        """Images as bytes (n, size, size, channels); one that cannot be read is refused by its name."""
+        """Images as bytes (n, size, size, channels); an unreadable one is refused by name."""
         found = [self._read(source, max_pixels) for source in sources]
         shape = self.images.size, self.images.size, self.images.channels
         return np.stack(found) if found else np.zeros((0, *shape), np.uint8)
@@ -55,7 +55,7 @@ class ImageModel(Product):
             raise ValueError(f"{'the image' if isinstance(source, bytes) else source} {error}") from None
 
     def inputs(self, pixels: np.ndarray | Tensor) -> Float[Tensor, "b c h w"]:
-        """What the model reads, on its device."""
+        """The model input, on its device."""
         own = torch.from_numpy(np.array(pixels)) if isinstance(pixels, np.ndarray) else pixels
         if self.device.type == "cuda" and own.device.type == "cpu":
             own = own.pin_memory()  # else the copy waits in the driver, at a third of the speed
@@ -73,7 +73,7 @@ class ImageModel(Product):
 
 
 class ImageClassifier(ImageModel):
-    """A model that tells which class an image is of."""
+    """A model that classifies images."""
 
     noun, verbs, reads = "an image classifier", ("classify", "evaluate"), ("images", "labels")
     needs: ClassVar[type] = ClassifiesImages
@@ -88,7 +88,7 @@ class ImageClassifier(ImageModel):
         return cls(own.model, own.processors["images"], own.processors["labels"], own.facts)
 
     def classify(self, sources: Sequence[Source]) -> list[ImageLabel]:
-        """The classes of image files, or of their bytes."""
+        """Classify image files, or their bytes."""
         found = []
         for part in self.batches(list(sources)):
             for source, own in zip(part, self.probabilities(self.read(part)), strict=True):
@@ -108,7 +108,7 @@ class ImageClassifier(ImageModel):
 
 
 class ImageEmbedder(ImageModel):
-    """A model that turns each image into one vector: what its last layer makes of it."""
+    """A model that embeds images: the output of its last layer."""
 
     noun, verbs, reads = "an image model", ("embed",), ("images",)
     needs: ClassVar[type] = EncodesImages
@@ -119,7 +119,7 @@ class ImageEmbedder(ImageModel):
         return cls(own.model, own.processors["images"], own.facts)
 
     def embed(self, sources: Sequence[Source]) -> Float[np.ndarray, "n dim"]:
-        """A vector for each image file."""
+        """One vector per image file."""
         parts = [self.vectors(self.read(part)) for part in self.batches(list(sources))]
         return np.concatenate(parts) if parts else np.zeros((0, self.model.config.dim), np.float32)
 

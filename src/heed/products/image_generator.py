@@ -1,4 +1,4 @@
-"""Images out: drawn from nothing, by class, from their upper part, or from a small image."""
+"""Image generation: unconditional, by class, from the upper part of an image, or from a small image."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ Pixels = UInt8[np.ndarray, "n h w c"]
 
 
 class ImageGenerator(ImageModel):
-    """A model that draws images; `labels` are the classes that it is told, if there are any."""
+    """A model that generates images; `labels` are its classes, if any."""
 
     noun, verbs, reads = "an image generator", ("generate", "evaluate"), ("images",)
     needs: ClassVar[type] = DrawsImages
@@ -39,7 +39,7 @@ class ImageGenerator(ImageModel):
 
     @property
     def enlarges(self) -> int:
-        """The pixels each way of the small images that it enlarges; 0: it does not."""
+        """The side of the small images that it enlarges, in pixels; 0: it does not."""
         return self.model.config.small
 
     def generate(self, count: int = 1, **options: Any) -> Pixels:
@@ -48,12 +48,12 @@ class ImageGenerator(ImageModel):
 
     @property
     def offsets(self) -> Int[np.ndarray, " t"]:
-        """Where in the bytes of an image the values of each turn begin."""
+        """Where in the bytes of an image the values of each step begin."""
         config = self.model.config
         return self.model.turns.order.cpu().numpy() * (config.channels // config.values)
 
     def assemble(self, values: Int[Tensor, "n t k"]) -> Pixels:
-        """Images of the values of all turns."""
+        """Images from the values of all steps."""
         return self.model.in_place(values).cpu().numpy()
 
     def draw(
@@ -68,11 +68,9 @@ class ImageGenerator(ImageModel):
         temperature: float = 1.0,
         each_turn: Callable[[int, Any], None] = lambda turn, states: None,
     ) -> Iterator[Int[Tensor, "n k"]]:
-        """The values that each turn adds to `count` images, as soon as they are drawn.
-
-        `labels`: their classes, used in turn. `complete`: an image of which the upper `keep` stays.
-
-        `enlarge`: an image that is enlarged, for a model that does so. The same seed draws the same images.
+        """The values that each step adds to `count` images, as soon as they are sampled. `labels`: their classes,
+        cycled. `complete`: an image whose upper share `keep` is kept. `enlarge`: an image to enlarge, if the model
+        supports it. The same seed gives the same images.
         """
         if count < 1:
             raise ValueError(f"{count} images requested; it must be at least 1")
@@ -86,7 +84,7 @@ class ImageGenerator(ImageModel):
         return draw_turns(self.model, count, generator=generator, temperature=temperature, each_turn=each_turn, **given)
 
     def _numbers(self, labels: Sequence[str], count: int) -> Tensor:
-        """The numbers of classes, in turn; without any, all classes in turn."""
+        """The indices of the classes, cycled; without any, all classes."""
         if labels and not self.labels:
             raise ValueError("the model has no classes: leave them out")
         unknown = [name for name in labels if name not in self.labels]
@@ -138,7 +136,7 @@ class ImageGenerator(ImageModel):
 
 
 def sheet(images: Pixels, columns: int | None = None, scale: int = 1, gap: int = 2) -> Image.Image:
-    """Images side by side, with white between them; each pixel is `scale` pixels each way."""
+    """Images side by side with white borders; each pixel becomes `scale` × `scale` pixels."""
     count, height, width, channels = images.shape
     columns = columns or int(np.ceil(np.sqrt(count)))
     rows, step = -(-count // columns), (height * scale + gap, width * scale + gap)

@@ -1,4 +1,4 @@
-"""What a ViT looks at in an image: the attention of each head, and what all layers together make of it."""
+"""Attention of a ViT over an image: of each head, and combined over all layers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +14,11 @@ MAX_WEIGHTS = 2_000_000  # of attention that are told; beyond, heads are average
 
 @dataclass(frozen=True)
 class ImageLook:
-    """An image as the model reads it, its classes, and what is attended to.
+    """An image as the model reads it, its classes, and the attention.
 
-    `attention` is (layers, heads, t, t), or of large models (layers, 1, t, t), the mean of all heads. The first of the t is the class
-    token if `has_class_token`; the others are patches, row by row. `rollout` is how much of each patch is in what is classified.
+    `attention` is (layers, heads, t, t), or of large models (layers, 1, t, t), the mean of all heads. The first of
+    the t is the class token if `has_class_token`; the others are patches, row by row. `rollout` is the contribution
+    of each patch to the classified vector.
     """
 
     label: ImageLabel
@@ -29,7 +30,7 @@ class ImageLook:
 
 @torch.inference_mode()
 def look(classifier: ImageClassifier, source: Source) -> ImageLook:
-    """One image, classified and looked into."""
+    """Classify and trace one image."""
     model: Any = classifier.model.eval()
     if not hasattr(model, "trace"):
         raise ValueError(f"a {type(model).__name__} has no attention over patches to look at")

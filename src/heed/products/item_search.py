@@ -1,6 +1,6 @@
-"""The best of many items for each of some users, exactly: all are scored, in blocks, and only the best of each group is kept.
-
-The k best items are in the k groups with the best maxima: so a block needs one pass for its maxima, and k groups are scored again.
+"""Exact top-k search over many items for some users: all items are scored in blocks, and only the maximum of each
+group is kept. The k best items are in the k groups with the best maxima, so a block needs one pass for its maxima,
+and k groups are scored again.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ CANDIDATES = 1 << 24  # numbers of the items that are scored again, at one time
 
 @dataclass(frozen=True)
 class ItemMatrix:
-    """What states are multiplied by, and what is added, to score each item."""
+    """The matrix and bias that score each item."""
 
     weight: Float[Tensor, "items dim"]
     bias: Float[Tensor, " items"] | None = None
@@ -34,7 +34,7 @@ class ItemMatrix:
 
 
 class SeenItems:
-    """Pairs of a user and an item that are not to be found."""
+    """Pairs of a user and an item to exclude."""
 
     def __init__(self, rows: RaggedRows, items: int, device: torch.device):
         users = np.repeat(np.arange(len(rows)), rows.lengths)
@@ -45,7 +45,7 @@ class SeenItems:
         self.items, self.keys = items, torch.from_numpy(np.sort(users * items + ids)).to(device)
 
     def hide(self, scores: Float[Tensor, "block users"], first: int) -> None:
-        """Make the scores of those within a block -infinity."""
+        """Set the scores of those within a block to -infinity."""
         start, end = np.searchsorted(self.by_item, [first, first + len(scores)])
         scores[self.ids[start:end] - first, self.users[start:end]] = -torch.inf
 
@@ -59,7 +59,7 @@ class SeenItems:
 def best_items(
     states: Float[Tensor, "n dim"], matrix: ItemMatrix, count: int, seen: RaggedRows | None = None
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """The scores and ids of the best items, best first, of equal ones any; those that are `seen` have a score of -infinity."""
+    """The scores and ids of the best items, best first, ties in any order; `seen` items have a score of -infinity."""
     kind, count = states.device.type, min(count, len(matrix))
     few = kind in WHOLE and len(matrix) <= MANY
     step = max(1, SCORES // len(matrix)) if few else USERS.get(kind, USERS["cpu"])
@@ -82,7 +82,7 @@ def _span(rows: RaggedRows, start: int, end: int) -> slice:
 
 
 def _best_of_few(states: Tensor, matrix: ItemMatrix, count: int, seen: SeenItems | None) -> tuple[Tensor, Tensor]:
-    """By all scores at once."""
+    """By computing all scores at once."""
     scores = F.linear(states, matrix.weight, matrix.bias)
     if seen is not None:
         seen.hide(scores.T, 0)
@@ -128,7 +128,7 @@ def _within(
     seen: SeenItems | None,
     first: int,
 ) -> tuple[Tensor, Tensor]:
-    """The best items of some groups of each user; `first` is the number of the first user."""
+    """The best items of some groups of each user; `first` is the index of the first user."""
     places = (groups[:, :, None] * group + torch.arange(group, device=groups.device)).flatten(1)
     ids = places.clamp(max=len(matrix) - 1)
     scores = (F.embedding(ids, matrix.weight) @ states[:, :, None])[:, :, 0]

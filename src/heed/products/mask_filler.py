@@ -1,4 +1,4 @@
-"""Texts with masks in; the words that may stand there out."""
+"""Mask filling: texts with masks in, likely words out."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -26,7 +26,9 @@ MASKS = ("[MASK]", "<mask>")  # as people write it, whatever the vocabulary call
 
 @dataclass(frozen=True)
 class Guess:
-    """A word for a mask, as it is read, and its probability; `piece` is the vocabulary's, with "▁" where a word begins."""
+    """A word for a mask, as displayed, and its probability; `piece` is the vocabulary's, with "▁" at the start of a
+    word.
+    """
 
     word: str
     probability: float
@@ -35,7 +37,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Filled:
-    """A text, the guesses for each of its masks, the likeliest first, and the text with the likeliest of each."""
+    """A text, the guesses for each of its masks, most likely first, and the text filled with the best guesses."""
 
     text: str
     filled: str
@@ -44,7 +46,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class MaskedEvaluation:
-    """The scores of a model on a text, by name, how it was corrupted, and how many tokens were hidden."""
+    """The scores of a model on a text by name, how it was corrupted, and how many tokens were hidden."""
 
     scores: dict[str, float]
     signature: str
@@ -53,7 +55,7 @@ class MaskedEvaluation:
 
 
 class MaskFiller(Product):
-    """Predicts masked words, each by itself; of an ELECTRA, the generator does."""
+    """Predicts masked words independently; for ELECTRA, with the generator."""
 
     noun, verbs, reads = "a masked language model", ("fill", "evaluate"), ("text",)
 
@@ -77,7 +79,7 @@ class MaskFiller(Product):
         return next(self.model.parameters()).device
 
     def fill(self, texts: Iterable[str], *, top: int = 5, batch_tokens: int = 4096) -> list[Filled]:
-        """The `top` words for each mask of each text. Several masks of a text are filled independently of each other."""
+        """The `top` words for each mask of each text. Several masks of a text are filled independently."""
         if not 1 <= top <= len(self.vocabulary):
             raise ValueError(
                 f"top is {top}; it must be at least 1, and at most the vocabulary, {len(self.vocabulary):,}"
@@ -104,7 +106,7 @@ class MaskFiller(Product):
 
     @torch.inference_mode()
     def _guess(self, rows: list[list[int]], top: int) -> list[tuple[Tensor, Tensor]]:
-        """The probabilities and the ids of the words for the masks of each row."""
+        """The probabilities and ids of the words for the masks of each row."""
         tokens, valid = map(torch.from_numpy, pad(rows, self.special))
         positions = (tokens.flatten() == self.special.mask).nonzero()[:, 0]
         expected = torch.full_like(positions, IGNORED)
@@ -131,20 +133,20 @@ class MaskFiller(Product):
 
     @torch.inference_mode()
     def best_words(self, batch: MaskedBatch) -> Int[Tensor, " n"]:
-        """The likeliest word at each hidden position."""
+        """The most likely word at each hidden position."""
         states, weights, _ = predict_hidden(self.model, batch)
         return torch.cat([F.linear(part, *weights).argmax(dim=-1) for part in states.split(CHUNK)])
 
     @property
     def settings(self) -> PairSettings:
-        """How text was corrupted in training; of a folder that does not say, as BERT does it."""
+        """The corruption settings used in training; BERT's if the folder does not say."""
         known = {field.name for field in fields(PairSettings)}
         stated = {name: value for name, value in self.facts.get("pretraining", {}).items() if name in known}
         length = min(PairSettings.length, self.model.config.max_length)
         return PairSettings(**({"length": length} | stated))
 
     def evaluate(self, lines: Sequence[str], *, seed: int = 0, batch_tokens: int = 8192) -> MaskedEvaluation:
-        """Hide words of a text, as in training, and measure how well they are found."""
+        """Hide words of a text, as in training, and measure how well they are predicted."""
         s = self.settings
         text = read_text(
             [Line(line, line, f"text:{n}") for n, line in enumerate(lines, 1)], self.vocabulary, s.document

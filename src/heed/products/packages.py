@@ -1,4 +1,4 @@
-"""Model folders of heed's own, as packages."""
+"""Heed's model folders, as packages."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from heed.vocabularies import processors
 
 
 def find_model(path: Path) -> Path:
-    """A model folder as it is; of a run, the model in it."""
+    """A model folder, or the model of a run."""
     if not path.is_dir():
         raise ValueError(f"{path}: no such folder")
     if (path / "recipe.toml").is_file() and not (path / model_folder.CONFIG).is_file():
@@ -24,7 +24,7 @@ def find_model(path: Path) -> Path:
 
 
 def read_package(path: Path, facts: dict[str, Any]) -> Package:
-    """A model with its processors and its facts; `facts` are those of its config.json."""
+    """A model with its processors and metadata; `facts` are those of its config.json."""
     task, own = task_of(path, facts), _processors(path, facts)
     rest = {name: value for name, value in facts.items() if name not in ("model", "task", "processors", "sha256")}
     package = Package(model_folder.load(path), task, own, rest)

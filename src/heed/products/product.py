@@ -1,4 +1,4 @@
-"""What a trained folder is to its user."""
+"""The user-facing interface of a trained model."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
 class Product:
-    """An object with verbs: what a user can ask of it from Python, the command line or the service."""
+    """An object with verbs: what users can do with it from Python, the command line or the service."""
 
     noun: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]]
@@ -22,19 +22,19 @@ class Product:
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
-        """The product of a model, or of several as one. `names` are the folders, for errors."""
+        """The product of a model, or of an ensemble. `names` are the folders, for errors."""
         raise NotImplementedError
 
     @classmethod
     def refusal(cls, name: str, verb: str) -> str:
-        """The error message for a verb that this product does not have."""
+        """The error message for a verb that this product does not support."""
         *most, last = cls.verbs
         able = f"{', '.join(most)} or {last}" if most else last
         return f"{name} is {cls.noun}: it cannot {verb}; use heed {able}"
 
 
 def as_texts(texts: Iterable[str]) -> list[str]:
-    """Texts as a list, of whatever they come from; half a character is refused, since no vocabulary can read it."""
+    """Texts as a list; lone surrogates are refused, since no vocabulary can encode them."""
     found = list(texts)
     for number, text in enumerate(found, 1):
         try:
@@ -48,14 +48,14 @@ def as_texts(texts: Iterable[str]) -> list[str]:
 
 
 def single(packages: Sequence[Package], names: Sequence[str], noun: str) -> Package:
-    """The one model of a product that cannot be an ensemble."""
+    """The single model of a product that does not support ensembles."""
     if len(packages) > 1:
         raise ValueError(f"{','.join(names)} are several models: {noun} cannot be an ensemble")
     return packages[0]
 
 
 def aligned_vocabulary(vocabulary: Vocabulary) -> Any:
-    """The vocabulary of a model that tells where in a text something is; one that cannot tell it is refused."""
+    """The vocabulary of a model that provides character offsets; others are refused."""
     own = plain(vocabulary)
     if not isinstance(own, AlignsPieces):
         raise ValueError(f"a vocabulary of {type(own).__name__} does not support character offsets")
@@ -65,7 +65,7 @@ def aligned_vocabulary(vocabulary: Vocabulary) -> Any:
 def each_batch(
     run: Callable[[list[Item]], Result], items: Sequence[Item], sizes: Sequence[int], budget: int, workers: int = 1
 ) -> Iterator[tuple[list[int], Result]]:
-    """The result of `run` for each batch, of which `workers` run at once, with the rows of its items: items of similar sizes."""
+    """The result of `run` for each batch of items of similar size, with their rows; `workers` batches run at once."""
     batches = list(by_length(sizes, max(1, budget)))
     with ThreadPoolExecutor(workers) if workers > 1 else nullcontext() as threads:
         found = (threads.map if threads else map)(lambda rows: run([items[row] for row in rows]), batches)
@@ -78,7 +78,7 @@ def in_batches(
     sizes: Sequence[int],
     budget: int,
 ) -> list[Result]:
-    """The result of `run` for each item, in batches of items of similar sizes."""
+    """The result of `run` for each item, in batches of items of similar size."""
     results: dict[int, Result] = {}
     for rows, own in each_batch(run, items, sizes, budget):
         results |= zip(rows, own, strict=True)

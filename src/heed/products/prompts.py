@@ -1,4 +1,4 @@
-"""Prompts of language models: ids, and the token before them, which is a line end or a control code."""
+"""Prompts of language models: ids and the token before them, a line end or a control code."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from heed.vocabularies.vocabulary import Vocabulary
 
 
 class Prompt(NamedTuple):
-    """The ids of a text, and the token that a model reads before it."""
+    """The ids of a text, and the token that the model reads before it."""
 
     text: list[int]
     start: int
@@ -32,7 +32,7 @@ def make_prompt(vocabulary: Vocabulary, ids: Sequence[int], code: str | None = N
 
 
 def describe_overflow(prompts: Sequence[Prompt], length: int, most: int) -> str | None:
-    """What happens to prompts that do not fit into `most` positions with `length` more tokens; None if all fit."""
+    """How prompts that do not fit `most` positions with `length` more tokens are handled; None if all fit."""
     sizes = [len(own.ids) for own in prompts]
     over, longer = sum(size > most for size in sizes), sum(size + length - 1 > most for size in sizes)
     if not longer:

@@ -1,4 +1,4 @@
-"""A trained grapheme-to-phoneme model: how words are pronounced that no dictionary has."""
+"""A grapheme-to-phoneme model: pronunciations of words missing from the dictionary."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ Pronounce = Callable[[Sequence[str]], Mapping[str, str]]  # words -> the phoneme
 
 
 def by_model(translator: Any) -> Pronounce:
-    """The pronunciations that a translator from letters to phonemes gives."""
+    """The pronunciations predicted by a translator from letters to phonemes."""
 
     def pronounce(words: Sequence[str]) -> dict[str, str]:
         for word in words:
@@ -28,7 +28,7 @@ def by_model(translator: Any) -> Pronounce:
 
 
 def open_model(folder: str, device: str = "cpu") -> Pronounce:
-    """The model of a folder that was trained by recipes/g2p.toml."""
+    """The model in a folder trained with recipes/g2p.toml."""
     path = find_model(Path(folder))
     facts = model_folder.read_config(path)
     if "model" not in facts or task_of(path, facts) != "translation":

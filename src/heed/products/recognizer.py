@@ -1,4 +1,4 @@
-"""Recordings in, text out, with the times of words."""
+"""Speech recognition: recordings in, text with word timings out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,9 +28,8 @@ SILENCE = 1e-4  # of full scale, -80 dB: what is never louder is silence
 
 @dataclass(frozen=True)
 class Word:
-    """A word, when it was said, in seconds, and how sure CTC is of it: a probability.
-
-    `attention`, if it was asked for, is that of its tokens to each state of the recording, the mean over layers and heads.
+    """A word, its start and end in seconds, and its probability under CTC. `attention`, if requested, is that of its
+    tokens over the states of the recording, averaged over layers and heads.
     """
 
     text: str
@@ -42,7 +41,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Transcription:
-    """What was said. `words` are empty where the text is a translation; `score` is that of the search, over all windows."""
+    """A transcript. `words` is empty if the text is a translation; `score` is that of the search, over all windows."""
 
     text: str
     seconds: float
@@ -52,7 +51,7 @@ class Transcription:
 
 
 class Recognizer(Product):
-    """A model of speech with what it reads and writes."""
+    """A speech model with its input features and output vocabulary."""
 
     noun, verbs, reads = "a speech recognizer", ("transcribe", "evaluate"), ("sound", "target")
 
@@ -87,18 +86,18 @@ class Recognizer(Product):
 
     @property
     def translates(self) -> bool:
-        """Whether the text is in another language than the speech: then words have no times."""
+        """Whether the text is in another language than the speech: then words have no timings."""
         spoken, written = self.facts.get("language"), self.facts.get("target_language")
         return written is not None and written != spoken
 
     @property
     def timed(self) -> bool:
-        """Whether words have times, which CTC finds."""
+        """Whether words have timings, which CTC provides."""
         return self.scored_by_ctc and not self.translates
 
     @property
     def scored_by_ctc(self) -> bool:
-        """Whether CTC has learned the text that is written: not what is said where that is another."""
+        """Whether CTC was trained on the output text, and not on a transcript in another language."""
         return self.model.config.ctc and not self.model.config.ctc_size
 
     # what a user asks
@@ -111,9 +110,8 @@ class Recognizer(Product):
         attention: bool = False,
         **changes: Any,
     ) -> list[Transcription]:
-        """What is said in each recording, a file or a sound; `changes` are those of the search.
-
-        With `attention`, words say where the model looked, in recordings that are read at once.
+        """Transcribe recordings, which are files or audio; `changes` are those of the search settings. With
+        `attention`, words have their attention, in recordings read in one piece.
         """
         sounds = [files.read(own) if isinstance(own, str | Path) else own for own in recordings]
         config = self.search(**changes)
@@ -155,7 +153,9 @@ class Recognizer(Product):
         language: LanguageScores | None = None,
         times: bool = True,
     ) -> list[Transcription]:
-        """The same of features that are not normalized; those of a long recording are read in windows. `times` are those of words."""
+        """The same for features that are not normalized; long recordings are read in windows. `times`: with word
+        timings.
+        """
         config = config or self.decoding
         windows = [self._windows(own, config) for own in frames]
         normal = [self.sound.normalized(own) for own in frames]
@@ -170,7 +170,7 @@ class Recognizer(Product):
         ]
 
     def search(self, **changes: Any) -> SpeechDecoding:
-        """The settings of the search, with changes."""
+        """The search settings, with changes."""
         own = settings.typed(SpeechDecoding, {name: value for name, value in changes.items() if value is not None})
         if own.get("ctc_weight") and self.model.config.ctc_size:
             raise ValueError(
@@ -184,7 +184,7 @@ class Recognizer(Product):
     def search_batch(
         self, frames: Sequence[np.ndarray], config: SpeechDecoding, language: LanguageScores | None = None
     ) -> list[tuple[list[Hypothesis], np.ndarray]]:
-        """The best hypotheses for normalized features, and what CTC says at each state."""
+        """The best hypotheses for normalized features, and the CTC log probabilities of each state."""
         memory, counts = self.encode(frames)
         dtype = next(self.model.parameters()).dtype
         logp = ctc_logp(self.model, memory) if self.scored_by_ctc else None
@@ -195,7 +195,7 @@ class Recognizer(Product):
         return [(own, said[i, : int(counts[i])]) for i, own in enumerate(found)]
 
     def encode(self, frames: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The memory of normalized features, and how many states of each count."""
+        """The memory for normalized features, and the number of valid states of each."""
         lengths = torch.tensor([len(own) for own in frames])
         padded = np.zeros((len(frames), int(lengths.max()), frames[0].shape[1]), dtype=np.float32)
         for row, own in zip(padded, frames, strict=True):
@@ -205,12 +205,12 @@ class Recognizer(Product):
 
     @property
     def state_seconds(self) -> float:
-        """From one state to the next."""
+        """Seconds from one state to the next."""
         return self.sound.seconds * self.model.config.subsampling
 
     @property
     def _centre(self) -> float:
-        """The time of the middle of what the first state is computed from."""
+        """The middle of the first state's input, in seconds."""
         s = self.sound.settings
         return ((self.model.least_frames - 1) * s.shift + s.frame) / 2000
 
@@ -222,14 +222,14 @@ class Recognizer(Product):
         return cut(quiet, size, context)
 
     def _padded(self, frames: np.ndarray) -> np.ndarray:
-        """At least as many frames as make a state."""
+        """Padded to at least the frames of one state."""
         short = max(0, self.model.least_frames - len(frames))
         return np.pad(frames, ((0, short), (0, 0))) if short else frames
 
     def _joined(
         self, windows: Sequence[Window], found: Sequence[tuple[list[Hypothesis], np.ndarray]], frames: int, times: bool
     ) -> Transcription:
-        """One text of all windows: of words in two of them, those in the window whose part they are in."""
+        """Join the texts of all windows: words in two windows are taken from the one whose part they are in."""
         seconds = frames * self.sound.seconds
         score = sum(own[0].score for own, _ in found if own)
         if len(windows) == 1:
@@ -249,7 +249,7 @@ class Recognizer(Product):
         return " ".join(self.vocabulary.decode(tokens).split())
 
     def _words(self, found: list[Hypothesis], logp: np.ndarray, offset: float = 0.0) -> list[Word]:
-        """The words of the best hypothesis and their times."""
+        """The words of the best hypothesis and their timings."""
         if not found or not self.timed:
             return []
         tokens = [token for token in found[0].tokens if token != self.vocabulary.special.last]
@@ -269,7 +269,7 @@ class Recognizer(Product):
 
 
 def group_words(pieces: Sequence[str]) -> list[list[int]]:
-    """The pieces of each word: one that begins a word begins with "▁", which of a vocabulary of characters is a space."""
+    """The pieces of each word: the first piece begins with "▁", which in a character vocabulary is a space."""
     words: list[list[int]] = []
     for i, piece in enumerate(pieces):
         if piece.startswith("▁") or not words:

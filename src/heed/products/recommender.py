@@ -1,4 +1,4 @@
-"""Histories in, items out: what comes next for a user."""
+"""Recommendation: histories in, next items out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ USERS = 1024  # histories that are scored at one time
 
 @dataclass(frozen=True)
 class Recommendation:
-    """An item and its score, which is higher for what is likelier to come next; scores of one model can be compared."""
+    """An item and its score, higher if it is more likely to come next; scores of one model are comparable."""
 
     item: str
     score: float
 
 
 class Recommender(Product):
-    """A model of histories, with the names of its items, and the histories of the users that it was trained on."""
+    """A sequential recommender, with the names of its items and the histories of its training users."""
 
     noun, verbs, reads = "a recommender", ("recommend", "evaluate"), ("items",)
 
@@ -55,7 +55,7 @@ class Recommender(Product):
         return next(self.model.parameters()).device
 
     def use(self, search: Literal["exact", "faiss"]) -> None:
-        """How the best items are found: exactly, or by an index of faiss, which is made now."""
+        """How the best items are found: exactly, or with a faiss index, which is built now."""
         self.index = ItemIndex(ItemMatrix(*self.model.item_weights())) if search == "faiss" else None
 
     # what a user asks
@@ -68,7 +68,9 @@ class Recommender(Product):
         exclude_seen: bool = False,
         unknown: str = "refuse",
     ) -> list[list[Recommendation]]:
-        """The `count` best items after each history, best first. `unknown` items are refused, or with "leave out", left out."""
+        """The `count` best items after each history, best first. `unknown` items are refused or, with "leave out",
+        skipped.
+        """
         if unknown not in ("refuse", "leave out"):
             raise ValueError(f"unknown is {unknown!r}; it must be 'refuse' or 'leave out'")
         read = self.items.encode if unknown == "refuse" else self.items.known
@@ -77,7 +79,7 @@ class Recommender(Product):
     def recommend_users(
         self, users: Sequence[str], count: int = 10, *, exclude_seen: bool = False
     ) -> list[list[Recommendation]]:
-        """The same for users of the log that the model was trained on."""
+        """The same for users of the training log."""
         return self._named([self.history(user) for user in users], count, exclude_seen)
 
     def history(self, user: str) -> list[int]:
@@ -91,7 +93,7 @@ class Recommender(Product):
         return self.model.config.max_length - bool(getattr(self.model, "fills_masks", False))
 
     def trace(self, history: Sequence[int], items: Sequence[int]) -> HistoryTrace:
-        """What in a history, by ids, the recommendations of some items go by."""
+        """Explain the recommendations of some items after a history, by ids."""
         return trace_history(self.model, self.states, history, items, self.longest)
 
     def _named(self, rows: list[list[int]], count: int, exclude_seen: bool) -> list[list[Recommendation]]:
@@ -111,7 +113,7 @@ class Recommender(Product):
     def best(
         self, rows: RaggedRows, count: int, exclude_seen: bool = False
     ) -> Iterator[tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]]:
-        """The best items after each history and their scores, of many histories in parts: items are scored in blocks, exactly."""
+        """The best items after each history and their scores, exactly; many histories are processed in parts."""
         for start in range(0, len(rows), USERS):
             own = take(rows, np.arange(start, min(start + USERS, len(rows))))
             yield self._best(own, min(count, len(self.items)), exclude_seen)
@@ -135,7 +137,7 @@ class Recommender(Product):
 
     @torch.inference_mode()
     def states(self, rows: RaggedRows) -> Float[Tensor, "n dim"]:
-        """What the model makes of each history: of the last items that it has positions for."""
+        """The state after each history, from the last items that fit the model."""
         masked = bool(getattr(self.model, "fills_masks", False))
         lengths = np.minimum(rows.lengths, self.longest)
         ids = rows.ids[slice_indices(rows.ends - lengths, lengths)].astype(np.int64)

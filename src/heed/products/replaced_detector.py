@@ -1,4 +1,4 @@
-"""Texts in; the words that an ELECTRA believes replaced out."""
+"""Replaced-token detection: texts in, words that ELECTRA believes were replaced out."""
 
 from collections.abc import Sequence
 from itertools import pairwise

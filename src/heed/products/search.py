@@ -1,4 +1,4 @@
-"""One search for all products: sampled, greedy or with a beam, as a DecodingConfig asks."""
+"""One search for all products: sampling, greedy or beam search, according to a DecodingConfig."""
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -37,9 +37,9 @@ def search(  # noqa: PLR0913 (the parts of a search, each by its name)
 ) -> list[list[Hypothesis]]:
     """The `config.nbest` best hypotheses for each row of `state`, best first.
 
-    Row i begins with `prefixes[i]` and has at most `max_lengths[i]` tokens. `keys[i]` seeds its random numbers. `rules`, `pick`
-    and `on_step` are those of `beam_search`; when sampling, `rules` are asked about draws instead of rows, and so is `stops`,
-    which says what ends early. Row i continues the tokens `before[i]`, the last of which is still to be read.
+    Row i begins with `prefixes[i]` and has at most `max_lengths[i]` tokens. `keys[i]` is its random seed. `rules`,
+    `pick` and `on_step` are those of `beam_search`; when sampling, `rules` and `stops` (which ends rows early) refer
+    to samples instead of rows. Row i continues the tokens `before[i]`, the last of which has not been read yet.
     """
     begun, options = _begin(model, state, config, special, max_lengths, prefixes, rules, before, stops)
     options |= {"alpha": config.length_penalty, "penalty": PENALTIES[config.penalty]}
@@ -65,7 +65,7 @@ def steps(  # noqa: PLR0913 (as above)
     before: Sequence[Sequence[int]] = (),
     stops: Stops | None = None,
 ) -> Iterator[Step]:
-    """The same search step by step, sampled or greedy. With several draws, their rows follow each other."""
+    """The same search step by step, sampled or greedy. Several samples of a text are adjacent rows."""
     begun, options = _begin(model, state, config, special, max_lengths, (), rules, before, stops)
     return search_steps(*begun, chooser(config, keys), **options)
 
@@ -82,7 +82,7 @@ def _begin(  # noqa: PLR0913 (as above)
     before: Sequence[Sequence[int]],
     stops: Stops | None,
 ) -> tuple[tuple[StepModel, State, Tensor], dict[str, Any]]:
-    """A model, its state and the longest lengths, with a row for each draw, and the options of a search."""
+    """A model, its state and the maximum lengths, with one row per sample, and the options of a search."""
     model, state = with_repetition_penalty(model, state, config.repetition_penalty, before)
     draws = config.nbest if config.sample else 1
     first = torch.tensor([own[-1] for own in before], device=max_lengths.device) if before else special.first
@@ -98,7 +98,7 @@ def _begin(  # noqa: PLR0913 (as above)
 
 
 def chooser(config: DecodingConfig, keys: Sequence[tuple]) -> Choose:
-    """Picks each next token. Seeds depend on the keys alone, so that what shares a batch does not matter."""
+    """Picks each next token. Seeds depend only on the keys, so that the batch does not matter."""
     if not config.sample:
         return greedy
     names = ("temperature", "top_k", "top_p", "min_p", "typical_p")
@@ -106,7 +106,7 @@ def chooser(config: DecodingConfig, keys: Sequence[tuple]) -> Choose:
 
 
 def sampling_seeds(config: DecodingConfig, keys: Sequence[tuple]) -> list[int]:
-    """The seed of each draw of each text."""
+    """The seed of each sample of each text."""
     return [zlib.crc32(repr((config.seed, *key, draw)).encode()) for key in keys for draw in range(config.nbest)]
 
 
@@ -118,7 +118,7 @@ def search_rules(
     extra: Sequence[Rule],
     before: Sequence[Sequence[int]] = (),
 ) -> list[Rule]:
-    """The rules of a search; `extra` ones come before those on how a text begins and ends, which overrule them."""
+    """The rules of a search; `extra` ones come before those on how a text begins and ends, which override them."""
     start = forced_start(config, special)
     rules = [limits.ban_tokens(special.never)] if special.never else []
     if config.min_length:

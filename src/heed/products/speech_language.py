@@ -1,4 +1,4 @@
-"""A language model beside a recognizer: both count the same tokens, under numbers of their own."""
+"""A language model for shallow fusion with a recognizer: the same tokens under different ids."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ LEAST = 0.9  # share of the recognizer's tokens that a language model must know
 
 
 def language_scores(generator: Any, vocabulary: Vocabulary, name: str = "the language model") -> LanguageScores:
-    """The scores of a language model for the tokens of a recognizer. One that has other tokens is refused."""
+    """The scores of a language model for the tokens of a recognizer. One with other tokens is refused."""
     theirs, special = generator.vocabulary, generator.special
     numbers = {piece: i for i, piece in enumerate(theirs.pieces(range(len(theirs))))}
     never = {vocabulary.special.last, *vocabulary.special.never}

@@ -1,4 +1,4 @@
-"""Long recordings in windows: cut where it is quiet, and read with some context on both sides."""
+"""Long recordings in windows: split at quiet points, and read with context on both sides."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,7 +10,9 @@ SMOOTH = 10  # frames over which loudness is averaged
 
 
 class Window(NamedTuple):
-    """What is read, from `start` to before `end`, and the part of it that counts, from `first` to before `last`; in frames."""
+    """The frames that are read, from `start` to before `end`, and the part of them that counts, from `first` to
+    before `last`.
+    """
 
     start: int
     end: int
@@ -19,7 +21,9 @@ class Window(NamedTuple):
 
 
 def cut(loudness: np.ndarray, size: int, context: int) -> list[Window]:
-    """Windows of at most `size` frames, whose parts follow each other; each cut is at the quietest place in its last third."""
+    """Windows of at most `size` frames with consecutive parts; each is split at the quietest point in its last
+    third.
+    """
     frames = len(loudness)
     if frames <= size:
         return [Window(0, frames, 0, frames)]
@@ -34,6 +38,6 @@ def cut(loudness: np.ndarray, size: int, context: int) -> list[Window]:
 
 
 def kept(words: Sequence[Any], window: Window, seconds: float) -> list[Any]:
-    """The words whose middle is in the part of a window that counts; `seconds` are those of a frame."""
+    """The words whose middle is in the part of a window that counts; `seconds` is the length of a frame."""
     first, last = window.first * seconds, window.last * seconds
     return [word for word in words if first <= (word.start + word.end) / 2 < last]

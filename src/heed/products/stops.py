@@ -1,4 +1,4 @@
-"""Strings that end a generated text, wherever they are divided into tokens."""
+"""Stop strings of a generated text, however they are tokenized."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from heed.decoding.steps import Stops
 
 
 class StopStrings:
-    """A text ends before the first of these strings."""
+    """Ends a text before the first of these strings."""
 
     def __init__(self, strings: Sequence[str]):
         if isinstance(strings, str):
@@ -29,7 +29,7 @@ class StopStrings:
         return text[: min((at for own in self.strings if (at := text.find(own)) >= 0), default=len(text))]
 
     def settled(self, text: str) -> str:
-        """The text without an end that may become a stop string."""
+        """The text without a suffix that may become a stop string."""
         text = self.cut(text)
         for begin in range(max(0, len(text) - max(map(len, self.strings), default=1) + 1), len(text)):
             if any(own.startswith(text[begin:]) for own in self.strings):

@@ -1,4 +1,4 @@
-"""What was said as subtitles: lines of a few seconds, which end where there is a pause."""
+"""Transcripts as subtitles: lines of a few seconds, which end at pauses."""
 
 from heed.products.recognizer import Transcription, Word
 
@@ -7,7 +7,7 @@ PAUSE = 0.8  # seconds without a word that end a line
 
 
 def lines(found: Transcription) -> list[tuple[float, float, str]]:
-    """The start, the end and the text of each line; without times of words there is one."""
+    """The start, end and text of each line; without word timings there is a single line."""
     groups: list[list[Word]] = []
     for word in found.words:
         if not groups or _is_full(groups[-1], word):
@@ -35,7 +35,7 @@ def web_vtt(found: Transcription) -> str:
 
 
 def stamp(seconds: float, point: str = ",") -> str:
-    """A time as subtitles have it."""
+    """A time in subtitle format."""
     milliseconds = round(1000 * seconds)
     hours, rest = divmod(milliseconds, 3_600_000)
     minutes, rest = divmod(rest, 60_000)

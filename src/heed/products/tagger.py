@@ -1,4 +1,4 @@
-"""Texts in; labelled words and entities out."""
+"""Tagging: texts in; labelled words and entities out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,9 @@ STRIDE = 64  # subwords that two windows of a long sentence share
 
 @dataclass(frozen=True)
 class TaggedWord:
-    """A word with its characters in the text, and its likeliest label with its probability. A word without subwords has none: 0."""
+    """A word with its character offsets, and its most likely label with its probability. A word without subwords has
+    none: 0.
+    """
 
     text: str
     start: int
@@ -33,7 +35,9 @@ class TaggedWord:
 
 @dataclass(frozen=True)
 class TaggedEntity:
-    """An entity: its type, its characters in the text, its words from `first` to before `last`, and the mean probability of their labels."""
+    """An entity: its type, its character offsets, its words from `first` to before `last`, and the mean probability
+    of their labels.
+    """
 
     type: str
     text: str
@@ -46,7 +50,7 @@ class TaggedEntity:
 
 @dataclass(frozen=True)
 class TaggedText:
-    """A text with its words and entities; `windows` is how many it was read in."""
+    """A text with its words and entities; `windows` is the number of windows it was read in."""
 
     text: str
     words: list[TaggedWord]
@@ -59,12 +63,14 @@ class TaggedText:
 
     @property
     def unread(self) -> int:
-        """How many words the vocabulary turns into nothing."""
+        """How many words have no subwords in the vocabulary."""
         return sum(not word.probability for word in self.words)
 
 
 class Tagger(Product):
-    """A model that labels words. A text longer than `max_length` subwords, special tokens included, is read in windows."""
+    """A model that labels words. A text longer than `max_length` subwords, including special tokens, is read in
+    windows.
+    """
 
     noun, verbs, reads = "a tagger", ("tag", "evaluate"), ("text", "labels")
 
@@ -91,14 +97,14 @@ class Tagger(Product):
         )
 
     def tag(self, texts: Iterable[str], *, pieces: bool = False, batch_tokens: int = 4096) -> list[TaggedText]:
-        """The words of texts as they are, each with its label. With `pieces`, every subword is a word."""
+        """Tag raw texts. With `pieces`, every subword counts as a word."""
         texts = as_texts(texts)
         found = self.vocabulary.encode_aligned(texts)
         words = [each_piece(own) if pieces else find_words(text, own) for text, own in zip(texts, found, strict=True)]
         return self._tagged(texts, found, words, batch_tokens)
 
     def tag_words(self, sentences: Sequence[Sequence[str]], *, batch_tokens: int = 4096) -> list[TaggedText]:
-        """Sentences that are split into words."""
+        """Tag sentences that are already split into words."""
         texts, spans = zip(*map(join_words, sentences), strict=True) if sentences else ((), ())
         found = self.vocabulary.encode_aligned(texts)
         words = [align_words(own, places) for own, places in zip(found, spans, strict=True)]
@@ -134,7 +140,9 @@ class Tagger(Product):
     def logits(
         self, texts: Sequence[Sequence[int]], batch_tokens: int = 4096
     ) -> tuple[list[Float[Tensor, "_ k"]], list[int]]:
-        """The logits of each token of each text, from the window that shows most around it; and how many windows a text has."""
+        """The logits of each token of each text, from the window with most context around it; and the number of
+        windows per text.
+        """
         special = self.vocabulary.special
         room = self.most - len(special.before) - 1
         windows = [split_windows(len(ids), room, self.stride) for ids in texts]
@@ -160,7 +168,7 @@ class Tagger(Product):
 
 
 def mark(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
-    """The text with its entities in brackets, each with its type before it."""
+    """The text with its entities in brackets, each preceded by its type."""
     parts, last = [], 0
     for start, end, kind in spans:
         parts += [text[last:start], f"[{kind} {text[start:end]}]"]

@@ -1,4 +1,4 @@
-"""Batches of texts as a model reads them fastest: without padding where it can, sorted by length."""
+"""Batches of texts for fast inference: packed if possible, sorted by length."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -21,12 +21,12 @@ def device_of(model: nn.Module) -> torch.device:
 
 
 def usual_batch(model: nn.Module) -> int:
-    """How many tokens a batch has where nobody says."""
+    """The default number of tokens per batch."""
     return BATCH_TOKENS.get(device_of(model).type, BATCH_TOKENS["cpu"])
 
 
 def model_inputs(model: nn.Module, rows: Sequence[Ids], special: SpecialTokens) -> list[Any]:
-    """The tokens of texts, where each text is, and segments where the vocabulary has them; on the device of the model."""
+    """The tokens of texts, their positions, and segments if the vocabulary has them; on the model's device."""
     parts: Sequence[Any] = text_inputs(rows, special)
     if isinstance(model, EncodesText) and model.packs(parts[1].shape[1]):
         parts = pack_texts(*parts)
@@ -34,10 +34,9 @@ def model_inputs(model: nn.Module, rows: Sequence[Ids], special: SpecialTokens) 
 
 
 def in_chunks(read: Callable[[int, int], Iterable[tuple[list[int], Tensor]]], count: int) -> Tensor | None:
-    """What is found for so many texts, a row each, on the CPU; None for none.
-
-    `read` reads those from one number up to another: batches of rows, with the places of their texts. A GPU is waited for only
-    when it has been given the next chunk.
+    """The results for this many texts, one row each, on the CPU; None for none. `read` processes a range of them:
+    batches of rows, with the indices of their texts. The GPU is synchronized only after it has been given the next
+    chunk.
     """
     found: list[Tensor] = []
     waiting: tuple[list[int], Tensor] | None = None
@@ -56,7 +55,9 @@ def _in_order(order: list[int], rows: Tensor) -> Tensor:
 
 
 def in_precision(model: nn.Module, name: str) -> nn.Module:
-    """The model in float32 or bfloat16; "auto" is bfloat16 for an encoder on a GPU that multiplies it, and else what it is."""
+    """The model in float32 or bfloat16; "auto" is bfloat16 for an encoder on a GPU that supports it, otherwise
+    unchanged.
+    """
     if name == "auto":
         cuda = device_of(model).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return model.bfloat16() if cuda and isinstance(model, EncodesText | EncodesImages) else model

@@ -1,4 +1,4 @@
-"""How likely each token of a text is to a language model. The first token of each text is only read."""
+"""Token probabilities of a text under a language model. The first token of each text is only read."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from heed.vocabularies.vocabulary import Vocabulary
 
 @torch.inference_mode()
 def token_logprobs(model: nn.Module, texts: Sequence[Sequence[int]], pad: int) -> list[list[float]]:
-    """The log-probability of each token of a batch of texts, but the first."""
+    """The log probability of each token of a batch of texts but the first."""
     width, device = max(map(len, texts)), next(model.parameters()).device
     tokens = torch.tensor([[*text[:-1], *[pad] * (width - len(text))] for text in texts], device=device)
     expected = torch.tensor([[*text[1:], *[IGNORED] * (width - len(text))] for text in texts], device=device)
@@ -26,7 +26,9 @@ def token_logprobs(model: nn.Module, texts: Sequence[Sequence[int]], pad: int) -
 def surprisal(
     model: nn.Module, vocabulary: Vocabulary, text: str, ids: Sequence[int], likely: int, name: str
 ) -> Surprisal:
-    """The surprisal of each token of a text but the first, and the `likely` likeliest tokens there and after the last."""
+    """The surprisal of each token of a text but the first, and the `likely` most likely tokens there and after the
+    last.
+    """
     first, *rest = ids
     tokens = torch.tensor([[first, *rest]], device=next(model.parameters()).device)
     logits = model.project(model.hidden_states(tokens, model.start(1)))[0]

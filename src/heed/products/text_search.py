@@ -1,4 +1,4 @@
-"""A search as a language model needs it: its settings, its state after the prompts, and what ends a text."""
+"""Search for language models: its settings, its state after the prompts, and when a text ends."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ NO_END = -1  # an end token that no model produces
 
 
 def decoding_config(length: int, count: int, changes: dict[str, Any]) -> DecodingConfig:
-    """Settings of a search for `count` texts of `length` tokens: sampled, unless `changes` say otherwise."""
+    """Search settings for `count` texts of `length` tokens: sampled, unless `changes` say otherwise."""
     if length < 1 or count < 1:
         raise ValueError(f"length is {length} and count is {count}; both must be at least 1")
     values = {"beam": 1, "sample": changes.get("beam", 1) == 1, **changes, "max_length": length, "nbest": count}
@@ -53,7 +53,9 @@ def search_arguments(
 
 @torch.inference_mode()
 def _start(model: nn.Module, vocabulary: Vocabulary, prompts: Sequence[Prompt], length: int) -> tuple[StepModel, State]:
-    """A model and its state after all but the last token of each prompt. It slides if `length` more do not fit."""
+    """A model and its state after all but the last token of each prompt. It uses a sliding window if `length` more
+    tokens do not fit.
+    """
     texts = [own.ids for own in prompts]
     if max(map(len, texts)) + length - 1 <= model.config.max_length:
         return model, read(model, [text[:-1] for text in texts])
@@ -64,7 +66,9 @@ def _start(model: nn.Module, vocabulary: Vocabulary, prompts: Sequence[Prompt], 
 def _plan(
     config: DecodingConfig, own: SpecialTokens, one_line: bool
 ) -> tuple[DecodingConfig, SpecialTokens, list[Rule]]:
-    """Settings, special tokens and rules of a search. A line end is banned by min_length, but ends it only with `one_line`."""
+    """Settings, special tokens and rules of a search. min_length bans line ends, but only with `one_line` do they end
+    a text.
+    """
     rules = [limits.min_length(config.min_length, own.last)] if config.min_length else []
     special = own._replace(last=own.last if one_line else NO_END, before=())
     return replace(config, min_length=0, force_end=False), special, rules

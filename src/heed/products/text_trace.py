@@ -1,4 +1,4 @@
-"""A text seen from inside a model: attention of every head, and of a language model what was likely at each place."""
+"""A text inside a model: the attention of every head and, for a language model, the likely tokens at each position."""
 
 import json
 from collections.abc import Sequence
@@ -17,9 +17,8 @@ DECIMALS = 4
 
 @dataclass(frozen=True, eq=False)
 class TextTrace:
-    """`inputs` are the tokens that were read, the one before the text first; of each, what was likely to follow it.
-
-    An encoder expects nothing: it has no scores and no predictions.
+    """`inputs` are the tokens that were read, starting with the one before the text; for each, the likely next
+    tokens. An encoder has no scores and no predictions.
     """
 
     text: str
@@ -43,7 +42,7 @@ class TextTrace:
 def trace_text(
     model: nn.Module, vocabulary: Vocabulary, text: str, ids: Sequence[int], likely: int, name: str
 ) -> TextTrace:
-    """What a model makes of a text; the first of `ids` is only read."""
+    """Trace a text through a model; the first of `ids` is only read."""
     tokens = torch.tensor([ids], device=next(model.parameters()).device)
     with record(model) as maps:
         hidden = model.hidden_states(tokens, model.start(1))
@@ -62,7 +61,7 @@ def trace_text(
 
 @torch.inference_mode()
 def trace_encoder(model: nn.Module, vocabulary: Vocabulary, text: str, ids: Sequence[int], name: str) -> TextTrace:
-    """Where each token of a text looks in an encoder; `ids` have the special tokens around the text."""
+    """The attention of each token of a text in an encoder; `ids` include the special tokens."""
     size = len(ids)
     with record(model) as maps:
         model.encode_text(torch.tensor([ids], device=next(model.parameters()).device))

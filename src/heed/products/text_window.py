@@ -1,4 +1,4 @@
-"""Reading texts of different lengths into one state, and going on where a model's positions end."""
+"""Read texts of different lengths into one state, and continue beyond a model's positions."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ DROPPED = 4  # a quarter of the positions is freed when they are used up
 
 
 def read(model: nn.Module, texts: Sequence[Sequence[int]]) -> State:
-    """The state after each text. Texts of equal length are read together, and no padding is read at all."""
+    """The state after each text. Texts of equal length are read together, without padding."""
     device, groups = next(model.parameters()).device, {}
     for row, text in enumerate(texts):
         groups.setdefault(len(text), []).append(row)
@@ -35,7 +35,7 @@ def read(model: nn.Module, texts: Sequence[Sequence[int]]) -> State:
 
 @dataclass
 class WindowState:
-    """The state of a model, and the tokens that each row has in its window."""
+    """The state of a model, and the tokens in the window of each row."""
 
     state: Any
     windows: list[list[int]]
@@ -46,17 +46,15 @@ class WindowState:
 
 
 class SlidingWindow:
-    """A model that continues texts beyond its positions.
-
-    When they are used up, the oldest quarter of the window is dropped and the rest read again. A first token among `kept`, a
-    control code, stays first.
+    """A model with a sliding window beyond its positions. When they are used up, the oldest quarter of the window is
+    dropped and the rest is read again. A first token among `kept`, a control code, stays first.
     """
 
     def __init__(self, model: nn.Module, kept: Set[int] = frozenset()):
         self.model, self.most, self.kept = model, model.config.max_length, kept
 
     def start(self, texts: Sequence[Sequence[int]]) -> WindowState:
-        """The state after all but the last token of each text, of which the last tokens are read that fit."""
+        """The state after all but the last token of each text, of which the last tokens that fit are read."""
         windows = [self._last(text, self.most)[:-1] for text in texts]
         return WindowState(read(self.model, windows), windows)
 

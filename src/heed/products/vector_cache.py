@@ -1,4 +1,4 @@
-"""The vectors of a file that is searched, kept as $HEED_CACHE/embeddings-KEY.npy."""
+"""Cached vectors of a searched file: $HEED_CACHE/embeddings-KEY.npy."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ MAX_KEPT = 16  # files; then the least recently used one goes
 
 
 def cached_vectors(embedder: Embedder, texts: Sequence[str], **options: Any) -> Float[np.ndarray, "n dim"]:
-    """The vectors of texts: found in the cache, or computed and kept, where the disk allows it."""
+    """The vectors of texts: cached, or computed and cached if the disk allows it."""
     path = cache_folder() / f"embeddings-{_key(embedder, texts, options.get('too_long'))}.npy"
     with suppress(OSError, ValueError):  # none there, or a damaged one
         vectors = _read(path)
@@ -37,7 +37,7 @@ def cached_vectors(embedder: Embedder, texts: Sequence[str], **options: Any) -> 
 
 
 def _write(path: Path, vectors: np.ndarray) -> None:
-    """Write numpy's format, and after it a hash, which numpy does not read."""
+    """Write numpy's format followed by a hash, which numpy ignores."""
     with atomic_file(path) as part:
         with open(part, "wb") as file:
             np.save(file, vectors)
@@ -47,7 +47,7 @@ def _write(path: Path, vectors: np.ndarray) -> None:
 
 
 def _read(path: Path) -> np.ndarray:
-    """The vectors of a file; ValueError if they are not those that were written."""
+    """The vectors of a file; ValueError if they are damaged."""
     with open(path, "rb") as file:
         size = max(0, path.stat().st_size - DIGEST)
         file.seek(size)
@@ -67,7 +67,7 @@ def _digest(path: Path, size: int, name: str) -> bytes:
 
 
 def _key(embedder: Embedder, texts: Sequence[str], too_long: str | None) -> str:
-    """A hash of the weights, of how vectors are made, and of the texts."""
+    """A hash of the weights, the embedding settings and the texts."""
     model, digest = embedder.model, hashlib.sha256()
     made = [type(model).__name__, asdict(model.config), embedder.pooling, embedder.normalize, embedder.most, too_long]
     digest.update(json.dumps([FORMAT, embedder.vocabulary.key(), made]).encode())

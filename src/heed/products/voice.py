@@ -1,4 +1,4 @@
-"""Text in, sound out: a voice."""
+"""Text to speech: text in, audio out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ SLOWEST = 1.3  # times the most frames of a token in training: what is longer do
 
 @dataclass(frozen=True)
 class Utterance:
-    """What was said: the sound, its normalized frames (t, size), and whether the voice knew where to end."""
+    """Synthesized speech: the audio, its normalized frames (t, size), and whether the model predicted the end."""
 
     text: str
     sound: Sound
@@ -35,7 +35,7 @@ class Utterance:
 
 
 class Voice(Product):
-    """A model that speaks, with what it reads and writes."""
+    """A text-to-speech model with its input vocabulary and output features."""
 
     noun, verbs, reads = "a voice", ("speak", "evaluate"), ("sound", "text")
 
@@ -69,7 +69,7 @@ class Voice(Product):
         return next(self.model.parameters()).device
 
     def speak(self, texts: Sequence[str], speaker: str | None = None) -> list[Utterance]:
-        """The sound of each text, by one speaker; the first by default."""
+        """Synthesize each text with one speaker (default: the first)."""
         texts = as_texts(texts)
         number = self.speaker_number(speaker)
         ids = self.encode(texts)
@@ -84,23 +84,23 @@ class Voice(Product):
         return in_batches(run, range(len(texts)), [len(own) for own in ids], TOKENS)
 
     def use_vocoder(self, vocoder: Vocoder) -> None:
-        """Make sound by a vocoder from now on; one that reads other spectrograms is refused."""
+        """Use a vocoder from now on; one that expects other spectrograms is refused."""
         vocoder.check(self.sound)
         vocoder.model.to(self.device)
         self.vocoder = vocoder
 
     def use_g2p(self, pronounce: Pronounce, name: str = "the model") -> None:
-        """Pronounce words that the voice's dictionary lacks by a model; `name` is for errors."""
+        """Use a model to pronounce words missing from the voice's dictionary; `name` is for errors."""
         if not isinstance(self.vocabulary, Phonemes):
             raise ValueError(f"this voice reads letters, not phonemes: it does not need {name} (--g2p)")
         self.pronounce = pronounce, name
 
     def sound_of(self, frames: np.ndarray) -> Sound:
-        """The sound of normalized frames, by the vocoder or by Griffin and Lim's algorithm."""
+        """The audio of normalized frames, with the vocoder or Griffin-Lim."""
         return self.vocoder.sound(self.sound, frames) if self.vocoder else self.sound.sound(frames)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts; what cannot be spoken is refused."""
+        """The ids of texts; texts that cannot be spoken are refused."""
         vocabulary = self.vocabulary
         if self.pronounce and (missing := vocabulary.missing(texts)):
             vocabulary = vocabulary.extended(self.pronounce[0](missing), self.pronounce[1])
@@ -119,7 +119,7 @@ class Voice(Product):
 
     @torch.inference_mode()
     def frames(self, ids: Sequence[Sequence[int]], speakers: Sequence[int]) -> tuple[list[np.ndarray], list[bool]]:
-        """Normalized frames of texts, and which of them have an end."""
+        """Normalized frames of texts, and whether the model predicted the end of each."""
         tokens, valid = self._padded(ids)
         with torch.autocast(self.device.type, enabled=False):
             memory = self.model.read_text(tokens, valid, torch.tensor(speakers, device=self.device))
@@ -135,7 +135,9 @@ class Voice(Product):
         return torch.tensor(rows).to(self.device), (torch.arange(longest) < sizes[:, None]).to(self.device)
 
     def _written(self, memory: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Frames before the post-net, how many of each text count, and which texts ended before the most that they may have."""
+        """Frames before the post-net, the number of valid frames of each text, and which texts ended before the
+        limit.
+        """
         reduction, slowest = self.model.config.reduction, float(self.facts.get("frames_per_token") or 10.0)
         most = (valid.sum(dim=1) * SLOWEST * slowest / reduction).ceil().long() + 5
         most = most.clamp(max=self.model.config.max_length)
@@ -152,7 +154,7 @@ class Voice(Product):
 
     @torch.inference_mode()
     def attention(self, text: str, frames: np.ndarray, speaker: str | None = None) -> np.ndarray:
-        """What each step of these frames attends to (steps, tokens): the mean of the guided heads."""
+        """The attention of each step of these frames (steps, tokens): the mean of the guided heads."""
         tokens, valid = self._padded(self.encode([text]))
         memory = self.model.read_text(tokens, valid, torch.tensor([self.speaker_number(speaker)], device=self.device))
         given = torch.from_numpy(frames)[None].to(self.device, memory.dtype)

@@ -1,4 +1,4 @@
-"""Continuations that are written token by token, with what else was likely at each place."""
+"""Token-by-token generation, with alternatives at each position."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ HALF = "\ufffd"  # what is decoded of a part of a character
 
 
 class Candidate(NamedTuple):
-    """A token that could stand at a place, and its log-probability."""
+    """A candidate token at a position, and its log probability."""
 
     id: int
     text: str
@@ -26,7 +26,9 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Token:
-    """A token of a text: what it adds (a part of a character adds nothing), its log-probability, the likeliest ones there."""
+    """A token of a text: the text it adds (part of a character adds nothing), its log probability, and the most
+    likely tokens there.
+    """
 
     id: int
     text: str
@@ -36,7 +38,9 @@ class Token:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one step adds to text number `row`, what may become a stop string being held back; `finish` says why it ends."""
+    """What one step adds to text number `row`, holding back what may become a stop string; `finish` says why it
+    ends.
+    """
 
     row: int
     text: str
@@ -45,7 +49,7 @@ class Piece:
 
 
 class _Row:
-    """One text as it is written."""
+    """One text as it is generated."""
 
     def __init__(self, prompt: Prompt, decode: Decode):
         self.ids, self.decode = list(prompt.text), decode
@@ -53,7 +57,7 @@ class _Row:
         self.told, self.settled = 0, 0  # characters that tokens have been given, and that have been handed out
 
     def add(self, token: int, ends: bool) -> str:
-        """What a token adds."""
+        """The text a token adds."""
         self.ids.append(token)
         self.text = self.decode(self.ids)[self.start :]
         whole = self.text if ends or not self.text.endswith(HALF) else self.text[: self.told]
@@ -62,7 +66,7 @@ class _Row:
         return added
 
     def settle(self, stops: StopStrings, ends: bool) -> str:
-        """The text that is certain by now, without what was handed out before."""
+        """The text that is final by now, without what was returned before."""
         text = stops.cut(self.text) if ends else stops.settled(self.text[: self.told])
         new, self.settled = text[self.settled :], max(self.settled, len(text))
         return new
@@ -78,9 +82,8 @@ def write(
     last: int,
     likely: int = 0,
 ) -> Iterator[list[Piece]]:
-    """For each step of a search, what it adds to each text that has not ended. Each prompt has `draws` texts.
-
-    `last` is the token that ends a text.
+    """For each step of a search, what it adds to each unfinished text. Each prompt has `draws` texts. `last` is the
+    end token.
     """
     rows = [_Row(own, decode) for own in prompts for _ in range(draws)]
     for step in steps:
@@ -101,7 +104,7 @@ def write(
 def read_prompt(
     model: nn.Module, vocabulary: Vocabulary, decode: Decode, prompt: Prompt, likely: int = 0
 ) -> list[Token]:
-    """The tokens of a prompt, as likely as they are after what is before them."""
+    """The tokens of a prompt, with their probabilities given what precedes them."""
     if not prompt.text:
         return []
     ids = torch.tensor([prompt.ids[:-1]], device=next(model.parameters()).device)
@@ -116,7 +119,7 @@ def read_prompt(
 
 
 def _likeliest(logp: Tensor, count: int) -> list[list[tuple[int, float]]]:
-    """Of each row, the likeliest tokens that are possible."""
+    """The most likely possible tokens of each row."""
     if not count:
         return []
     values, ids = logp.topk(min(count, logp.shape[-1]))
@@ -127,13 +130,13 @@ def _likeliest(logp: Tensor, count: int) -> list[list[tuple[int, float]]]:
 def _candidates(
     vocabulary: Vocabulary, previous: int, best: list[tuple[int, float]], chosen: int, text: str
 ) -> list[Candidate]:
-    """How a candidate reads depends on the token before it in some vocabularies."""
+    """In some vocabularies the text of a candidate depends on the token before it."""
     read = [text if i == chosen and text else shown(vocabulary, previous, i) for i, _ in best]
     return [Candidate(i, own, p) for (i, p), own in zip(best, read, strict=True)]
 
 
 def shown(vocabulary: Vocabulary, previous: int, token: int) -> str:
-    """A token after another as text; a part of a character as its bytes."""
+    """A token after another as text; part of a character as its bytes."""
     if token == vocabulary.special.last:
         return "\n"
     return vocabulary.pieces([previous, token])[1].replace("▁", " ")

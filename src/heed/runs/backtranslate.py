@@ -1,6 +1,5 @@
-"""Back-translation (Sennrich et al., 2016): pairs for training, made from text in the target language alone.
-
-A model of the other direction translates the text. Its translations are the sources of the new pairs, the text their targets.
+"""Back-translation (Sennrich et al., 2016): training pairs from monolingual text in the target language. A model of
+the opposite direction translates the text. Its translations are the sources of the new pairs, the text their targets.
 """
 
 from collections.abc import Callable, Iterator
@@ -72,9 +71,9 @@ def run(
     tell: Tell = lambda what, done, total: None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> LineCounts:
-    """Translate the text, or what an interrupted call has left of it. The file appears when it is complete.
-
-    It is continued after its last whole block, so that it does not depend on where it was interrupted. `warn` tells of damage.
+    """Translate the text, or the rest of it after an interrupted call. The file appears when it is complete. It is
+    continued after its last whole block, so that the result does not depend on where it was interrupted. `warn` is
+    called with messages about damage.
     """
     tell("reading", 0, 0)
     total = sum(1 for _ in readers.lines(job.text))  # errors in the text are reported before anything is written
@@ -117,7 +116,7 @@ def _blocks(text: Path, translator: Translator, counts: LineCounts) -> Iterator[
 
 
 def _stages(job: BackTranslation, translator: Translator) -> Stages:
-    """From lines to those of the file; a sample depends on its block and its line in it."""
+    """From lines to lines of the file; a sample depends on its block and its line within it."""
     nothing, tag = Glossary(), f"{job.tag} " if job.tag else ""
 
     def prepare(chunk: Chunk) -> stages.Work:
@@ -136,7 +135,7 @@ def _stages(job: BackTranslation, translator: Translator) -> Stages:
 
 
 def _settings(job: BackTranslation, translator: Translator) -> dict[str, Any]:
-    """What the file is being made with, so that nothing else continues it."""
+    """The settings of the file, so that nothing else continues it."""
     return {
         "weights": [hash_weights(model) for model in translator.models],
         "engine": translator.engine(**job.decoding),
@@ -148,7 +147,7 @@ def _settings(job: BackTranslation, translator: Translator) -> dict[str, Any]:
 
 
 def _refuse_earlier(job: BackTranslation) -> None:
-    """An earlier version recorded its blocks in another way."""
+    """The block format of an earlier version."""
     if job.part.is_file() and (old := job.out.with_name(f"{job.part.name}.blocks.json")).is_file():
         raise ValueError(
             f"{job.part} was started by an earlier version of heed: finish it with that version, or remove it and {old} to start over"

@@ -1,4 +1,4 @@
-"""The recipes that come with heed: a wheel has them inside the package, a repository beside its source."""
+"""Built-in recipes: inside the package in a wheel, next to the source in a repository."""
 
 import re
 from pathlib import Path
@@ -30,7 +30,7 @@ def path(name: str) -> Path:
 
 
 def find(given: Path) -> Path:
-    """A file of the user's; or else a built-in recipe, by its name or as recipes/NAME.toml."""
+    """A file of the user's, or a built-in recipe by name or as recipes/NAME.toml."""
     by_name = given.parent == Path() and not given.suffix
     from_docs = given.parent.name == "recipes" and given.suffix == ".toml"
     if given.is_file() or not (by_name or from_docs):

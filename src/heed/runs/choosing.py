@@ -1,4 +1,4 @@
-"""A recipe completed by the rules of defaults.py, or, when a run is resumed, by what was chosen before."""
+"""Complete a recipe by the rules of defaults.py or, when a run is resumed, by the earlier choices."""
 
 import dataclasses
 from collections.abc import Callable
@@ -19,7 +19,9 @@ from heed.training.duration import seconds_of
 def complete(
     recipe: Recipe, folder: Path, resume: bool, device: torch.device, tell: Tell, say: Callable[[str], None]
 ) -> Recipe:
-    """The recipe with every setting that the user left open; without training.auto, as it is, and annealed where it has a time."""
+    """The recipe with every setting that the user left open; without training.auto unchanged, except that a time
+    budget adds a cool-down.
+    """
     if not recipe.training.auto:
         return _annealed(recipe)
     if resume and (folder / "recipe.toml").is_file():
@@ -38,14 +40,14 @@ def complete(
 
 
 def _annealed(recipe: Recipe) -> Recipe:
-    """With a time, a run ends with a finished model: the rate falls to zero, whatever the schedule was made for."""
+    """With a time budget, a run ends with a finished model: the learning rate decays to zero, whatever the schedule."""
     if recipe.training.time is None or "training.cooldown" in recipe.explicit:
         return recipe
     return dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, cooldown=defaults.COOLDOWN))
 
 
 def _applies(recipe: Recipe) -> bool:
-    """Whether there are rules: for a new model of a system that they were measured for, or a trained one, and for the task."""
+    """Whether there are rules: for a new model of a measured architecture, or a trained one, and for the task."""
     model = recipe.model
     able = model.system.has_rules if model.folder is None else not model.fresh
     return able and recipe.task.has_rules

@@ -1,7 +1,6 @@
-"""What `heed train` chooses when nothing is set: rules from the data and the machine to settings.
-
-Each rule says why, and where it was measured (docs/guides/defaults.md has the tables). A setting that the user names is never
-touched; what was chosen is printed, and stands in the recipe.toml of the run.
+"""The default settings of `heed train`: rules that depend on the data and the machine. Each rule says why, and where
+it was measured (docs/guides/defaults.md has the tables). Settings given by the user are never changed; the choices
+are printed, and saved in recipe.toml of the run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,9 +26,9 @@ EPOCHS = {LARGE: 20, MEDIUM: 20, SMALL: 20, TINY: 6, LEAST: 0}  # from how many 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules look at. `characters` counts both sides; `speed` gives tokens a second of training a size here.
-
-    `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own. `steps`: as many as the user set.
+    """The input of the rules. `characters` counts both sides; `speed` returns the training speed of a model size
+    here, in tokens per second. `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own.
+    `steps`: those set by the user.
     """
 
     pairs: int
@@ -42,11 +41,11 @@ class Facts:
 
     @property
     def tokens(self) -> int:
-        """Subwords of one side, roughly: four characters each in alphabets."""
+        """Subwords of one side, roughly: four characters each in alphabetic scripts."""
         return max(1, self.characters // 8)
 
     def epochs(self, size: Sequence[int]) -> float:
-        """How often the time suffices for the whole corpus."""
+        """How many epochs fit the time budget."""
         return float("inf") if self.seconds is None else 0.85 * self.seconds * self.speed(size) / self.tokens
 
 
@@ -60,7 +59,7 @@ class Rule(NamedTuple):
 
 
 def _fitting_size(facts: Facts) -> tuple[int, ...]:
-    """The largest size that the corpus can train and the time allows."""
+    """The largest size that the corpus and the time allow."""
     wanted = LARGE if facts.characters >= 5_000_000 else MEDIUM if facts.characters >= 800_000 else SMALL
     sizes = list(EPOCHS)[list(EPOCHS).index(wanted) :]
     return next(size for size in sizes if facts.epochs(size) >= EPOCHS[size])
@@ -101,7 +100,7 @@ def _batches(facts: Facts) -> Mapping[str, Any]:
 
 
 def _expected_steps(facts: Facts) -> float:
-    """How many steps there are, or the time is enough for, roughly."""
+    """The number of steps, or roughly how many fit the time budget."""
     size = _fitting_size(facts)
     passes = 2 if _regularization(facts)["task.r_drop"] else 1
     within = facts.epochs(size) * facts.tokens / _batch_tokens(facts) / passes
@@ -149,7 +148,7 @@ RULES = (
 
 
 def _tuning_batch_tokens(facts: Facts) -> int:
-    """A power of two, so that an epoch has fifty steps if that is possible."""
+    """A power of two, so that an epoch has fifty steps if possible."""
     return (
         1024
         if not facts.gpu
@@ -219,7 +218,7 @@ def choose(facts: Facts, explicit: frozenset[str]) -> list[Choice]:
 
 
 def _is_set(name: str, explicit: frozenset[str]) -> bool:
-    """Whether the user has set this, or something that it would contradict."""
+    """Whether the user has set this, or something it would contradict."""
     if name in explicit:
         return True
     if name.startswith("model."):
@@ -234,7 +233,7 @@ def _is_set(name: str, explicit: frozenset[str]) -> bool:
 
 
 def budget(time: str | None, gpu: bool, explicit: frozenset[str]) -> str | None:
-    """The time for a run: what the user says, or on a CPU an hour, unless the number of steps is set."""
+    """The time budget of a run: the user's or, on a CPU, an hour unless the number of steps is set."""
     if time is not None or gpu or "training.steps" in explicit:
         return time
     return CPU_TIME
@@ -259,7 +258,7 @@ def summary(facts: Facts, choices: Sequence[Choice]) -> list[str]:
 
 
 def on_a_gpu(facts: Facts, choices: Sequence[Choice]) -> list[str]:
-    """On a CPU: what of the model the rules would choose otherwise on a GPU, and an example of what that gives."""
+    """On a CPU: how the model would differ on a GPU, with an example of the result."""
     if facts.gpu:
         return []
     other, found = replace(facts, gpu=True, seconds=None), []

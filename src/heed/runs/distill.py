@@ -1,4 +1,6 @@
-"""A student's corpus: the translations of its teacher (sequence-level distillation: Kim and Rush, 2016), written in blocks."""
+"""A student's corpus: the translations of its teacher (sequence-level distillation: Kim and Rush, 2016), written in
+blocks.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +38,7 @@ Tell = Callable[[str, int, int], None]  # what is being done, how much of it is 
 
 @dataclass(frozen=True)
 class Plan:
-    """The recipe of a student; `data` is what the teacher translates, in which references may be missing."""
+    """The recipe of a student; `data` is what the teacher translates, and may lack references."""
 
     recipe: Recipe
     data: DataConfig
@@ -105,7 +107,7 @@ FIXED = {  # what a resumed run may not change: the translations depend on it
 
 
 def read(path: Path | None, changes: list[tuple[str, Any]], *, saved: bool = False) -> Plan:
-    """A plan from a file, or from the changes alone."""
+    """A plan from a file, or from changes alone."""
     values = config.load_toml(path) if path is not None else {}
     if saved:
         saved_recipe.check(path)
@@ -148,7 +150,9 @@ def make(
     say: Callable[[str], None] = lambda sentence: None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Path:
-    """Let the teacher translate the corpora, or what is left of them; returns the path of the student's recipe. `warn` tells of damage."""
+    """Let the teacher translate the corpora, or the rest of them; returns the path of the student's recipe. `warn` is
+    called with messages about damage.
+    """
     own = (folder / FOLDER).resolve()  # absolute, because the student may be trained from another working directory
     written = Blocks(own / BLOCKS, BLOCK, warn)
     damaged = written.damaged(own)
@@ -206,7 +210,7 @@ def student(plan: Plan, own: Path) -> Recipe:
 
 
 def _of_languages(plan: Plan, before: Mapping[str, str | None]) -> Plan:
-    """The plan with its languages, which the names of the student's files do not tell; else those from `before`."""
+    """The plan with its languages, which the names of the student's files do not contain; else those from `before`."""
     found = {f"{side}_language": code for side, code in plan.data.languages(before).items()}
     return dataclasses.replace(plan, data=dataclasses.replace(plan.data, **found))
 
@@ -249,7 +253,7 @@ def _translate(plan: Plan, teacher: Translator, text: TaughtText, own: Path, wri
 
 
 def _names(plan: Plan) -> list[list[str]]:
-    """The names of the parallel files of each corpus: the source, and all targets that the student learns."""
+    """The names of the parallel files of each corpus: the source, and all targets for the student."""
     how = plan.distill
     further = [f"target.{number}.txt" for number in range(2, how.take + 1)]
     names = [SOURCE, TARGET, *further, *([REFERENCE] if how.mix else [])]
@@ -257,7 +261,7 @@ def _names(plan: Plan) -> list[list[str]]:
 
 
 def _taught_files(plan: Plan, own: Path) -> dict[str, Any]:
-    """The settings of [data] that name the files of the student."""
+    """The settings of [data] with the files of the student."""
     each = []
     for source, *learned in _names(plan):
         paths = {"source": len(learned) * [str(own / source)], "target": [str(own / name) for name in learned]}
@@ -269,7 +273,7 @@ def _taught_files(plan: Plan, own: Path) -> dict[str, Any]:
 
 
 def _targets(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[list[str]]:
-    """The targets that the student learns for each line, `take` of them; the nearest to the reference first."""
+    """The student's targets for each line, `take` of them, nearest to the reference first."""
     beam = how.beam or max(teacher.decoding.beam, how.nbest)
     found = teacher.translate(
         [line.source for line in block], batch_tokens=how.batch_tokens, beam=beam, nbest=how.nbest, sample=False

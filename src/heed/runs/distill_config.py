@@ -6,10 +6,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class DistillConfig:
-    """`beam` None: the teacher's own. Of `nbest` translations the student learns the `take` ones `nearest` to the reference.
-
-    `teacher`: several are an ensemble. `mix`: the references are learned too. `vocabulary`: the teacher's, or a new one.
-    `soft`: the weight in the student's loss of the teacher's (or the ensemble's mean) probabilities of each next token.
+    """`beam` None: the teacher's own. Of `nbest` translations the student learns the `take` ones `nearest` to the
+    reference. `teacher`: several form an ensemble. `mix`: also train on the references. `vocabulary`: the teacher's,
+    or a new one. `soft`: the weight of the teacher's (or the ensemble's mean) next-token distribution in the
+    student's loss.
     """
 
     teacher: list[str] = field(default_factory=list)

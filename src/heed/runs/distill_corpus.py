@@ -1,4 +1,4 @@
-"""What a teacher translates: the pairs that training would take, corpus by corpus, and those held out for validation."""
+"""What a teacher translates: the pairs that training would use, corpus by corpus, and those held out for validation."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from heed.vocabularies.vocabulary import Pair
 
 @dataclass(frozen=True)
 class TaughtCorpus:
-    """`lines` are those of one corpus that are translated, `total` of them."""
+    """`lines` are those of one corpus to translate, `total` of them."""
 
     lines: Iterator[Line]
     total: int
@@ -26,7 +26,7 @@ class TaughtCorpus:
 
 @dataclass(frozen=True)
 class TaughtText:
-    """All corpora, the pairs held out for validation, and how many pairs each rule of training filtered."""
+    """All corpora, the held-out pairs, and how many pairs each rule filtered."""
 
     corpora: list[TaughtCorpus]
     held: list[tuple[str, str]]
@@ -39,18 +39,18 @@ class TaughtText:
 
 
 def has_references(corpus: CorpusConfig) -> bool:
-    """Whether every text of a corpus has one."""
+    """Whether every text of a corpus has a reference."""
     return bool(corpus.target or (corpus.tsv and not corpus.source))
 
 
 def with_targets(data: DataConfig) -> DataConfig:
-    """The data as the student will see them: where references are missing, the sources stand for the translations."""
+    """The data as the student will see them: missing references are replaced by the sources."""
     corpora = [dataclasses.replace(one, target=one.target or one.source) for one in data.corpora]
     return dataclasses.replace(data, target=data.target or data.source, corpora=corpora)
 
 
 def read(data: DataConfig, filters: FiltersConfig, vocabularies: Pair) -> TaughtText:
-    """Read the corpora twice: to decide what is left out, as before training, and to translate the rest."""
+    """Read the corpora twice: to filter pairs, as before training, and to translate the rest."""
     referenced = all(map(has_references, data.parts))
     files = TextFiles(data, one_sided=not referenced)
     valid = TextFiles(data, one_sided=False).valid()  # the student is validated on pairs

@@ -1,4 +1,6 @@
-"""The text files that a teacher writes, block by block, and continues where it stopped; with the hashes of its blocks."""
+"""The text files that a teacher writes block by block and continues after an interruption, with the hashes of its
+blocks.
+"""
 
 import hashlib
 import json
@@ -16,7 +18,9 @@ Hashes = dict[str, list[str]]  # of the blocks of each file
 
 
 class Blocks:
-    """The hashes of what is written, kept in a file beside it. An earlier version kept none: then all that is there counts."""
+    """The hashes of the written blocks, in a file next to them. Earlier versions had none: then all lines are
+    accepted.
+    """
 
     def __init__(self, path: Path, size: int, warn: Callable[[str], None] = lambda sentence: None):
         self.path, self.size, self.warn = path, size, warn
@@ -24,7 +28,7 @@ class Blocks:
         self.hashes: Hashes = read_hashes(path) if self.known else {}
 
     def intact(self, paths: Sequence[Path], total: int) -> int:
-        """How many lines all files have, in whole blocks that are what was written; of damaged ones a sentence is said."""
+        """How many lines all files have, in whole intact blocks; damaged ones are reported."""
         done = min(count_lines(path) for path in paths)
         done = done if done == total else done - done % self.size
         for path in paths:
@@ -38,7 +42,7 @@ class Blocks:
         return done
 
     def cut(self, paths: Sequence[Path], done: int) -> None:
-        """Cut the files to so many lines, and forget the hashes of the rest."""
+        """Truncate the files to this many lines, and drop the hashes of the rest."""
         for path in paths:
             path.touch()
             with open(path, "rb") as file:
@@ -48,7 +52,7 @@ class Blocks:
         self.write()
 
     def append(self, columns: Mapping[Path, Iterable[str]]) -> None:
-        """Append a block to each file, and its hashes once all of them are on the disk."""
+        """Append a block to each file, and its hashes once all of them are on disk."""
         for path, texts in columns.items():
             data = "".join(f"{text}\n" for text in texts).encode()
             append(path, data)
@@ -64,7 +68,7 @@ class Blocks:
         write_text(self.path, json.dumps(self.hashes, indent=0) + "\n")
 
     def damaged(self, folder: Path) -> list[str]:
-        """The names of the files that are not what was written."""
+        """The names of the damaged files."""
         return [name for name, stated in self.hashes.items() if not self._is_right(folder / name, stated)]
 
     def _is_right(self, path: Path, stated: list[str]) -> bool:
@@ -82,7 +86,7 @@ def read_hashes(path: Path) -> Hashes:
 
 
 def block_hashes(path: Path, lines: int, size: int) -> list[str]:
-    """The hashes of the blocks that the first lines of a file make; the last one may be shorter."""
+    """The hashes of the blocks formed by the first lines of a file; the last one may be shorter."""
     if not lines:
         return []
     with open(path, "rb") as file:
@@ -121,7 +125,7 @@ def check_same(lines: Iterator[Line], path: Path, done: int) -> None:
 
 
 def append(path: Path, data: bytes) -> None:
-    """Append to a file, and wait until it is on the disk."""
+    """Append to a file, and wait until it is on disk."""
     with open(path, "ab") as file:
         file.write(data)
         file.flush()

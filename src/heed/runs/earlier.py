@@ -19,9 +19,8 @@ MOVED = {
 
 
 def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a recipe.toml in a run folder, as this version reads them.
-
-    An earlier version wrote the settings of every task into each recipe; those of other tasks had no effect.
+    """The values of a recipe.toml in a run folder, in the current form. An earlier version wrote the settings of
+    every task into each recipe; those of other tasks had no effect.
     """
     if not all(isinstance(own, Mapping) for own in values.values()):
         return dict(values)  # which is reported when it is parsed
@@ -39,7 +38,7 @@ def _known(choices: Mapping[str, Any], name: Any) -> Any:
 
 
 def _move(sections: dict[str, Any]) -> None:
-    """Put the settings where they are now, and leave out those of other tasks."""
+    """Move settings to their current place, and drop those of other tasks."""
     sections.setdefault("task", {})
     for old, new in MOVED.items():
         (section, name), (_, renamed) = old.split("."), new.split(".")

@@ -1,7 +1,6 @@
-"""When a run ends: after a number of steps, after a time, or when validation stops improving.
-
-With a cool-down, the learning rate falls linearly to zero in the last part of the run. Its first step is decided while
-the run goes on, recorded in the checkpoint, and then fixed: a resumed run ends at the same step.
+"""When a run ends: after a number of steps, after a time, or when validation stops improving. With a cool-down, the
+learning rate decays linearly to zero in the last part of the run. Its first step is decided during the run, recorded
+in the checkpoint, and then fixed: a resumed run ends at the same step.
 """
 
 import dataclasses
@@ -31,7 +30,7 @@ class Outcome:
 
 
 class Ending:
-    """`began` is when the command started. It holds the clock; what is decided goes into the ValidationHistory."""
+    """`began` is when the command started. It has the clock; decisions go into the ValidationHistory."""
 
     def __init__(self, config: TrainingConfig, began: float, clock: Callable[[], float] = time.monotonic):
         self.config, self.began, self.clock = config, began, clock
@@ -51,13 +50,13 @@ class Ending:
         return self.before + self.clock() - self.began
 
     def pause(self, seconds: float) -> None:
-        """A validation took this long."""
+        """Record the duration of a validation."""
         self.validation = seconds
         if self.first is not None:
             self.paused += seconds
 
     def seconds_per_step(self, step: int) -> float | None:
-        """Of steps alone, without validations; None before there is anything to measure."""
+        """Steps per second, without validations; None before there is anything to measure."""
         if self.first is None or step <= self.first[0]:
             return None
         return max(self.clock() - self.first[1] - self.paused, 1e-9) / (step - self.first[0])
@@ -66,7 +65,7 @@ class Ending:
         return history.ends_at if history.ends_at is not None else self.config.steps
 
     def expected_last_step(self, step: int, history: ValidationHistory) -> int | None:
-        """The last step as far as it can be told now; None while a time is set and no step was timed yet."""
+        """The last step as far as it is known; None if a time budget is set and no step was timed yet."""
         if history.ends_at is not None or self.budget is None:
             return self.last_step(history)
         pace = self.seconds_per_step(step)
@@ -75,14 +74,14 @@ class Ending:
         return max(step, min(self.config.steps, step + self._steps_in(self._left(), pace)))
 
     def seconds_left(self, step: int, history: ValidationHistory) -> float | None:
-        """Until the model is there, as far as it can be told now: steps, and validations as long as the last one."""
+        """Seconds until the model is finished, as far as known: steps, and validations as long as the last one."""
         pace, last = self.seconds_per_step(step), self.expected_last_step(step, history)
         if pace is None or last is None:
             return None
         return (last - step) * (pace + self.validation / self.config.valid_every) + self.validation
 
     def expectation(self, step: int, history: ValidationHistory) -> str:
-        """How long it will take, in words; empty before `MEASURED` seconds of steps were timed."""
+        """The expected duration as text; empty before `MEASURED` seconds of steps were timed."""
         pace, left = self.seconds_per_step(step), self.seconds_left(step, history)
         if left is None or (step - self.first[0]) * pace < MEASURED:
             return ""
@@ -109,7 +108,7 @@ class Ending:
         return dataclasses.replace(history, ends_at=last, cooldown_from=step, ended_by=why, budget=self.budget)
 
     def _decide(self, step: int, history: ValidationHistory) -> tuple[str, int]:
-        """Why the end begins after this step, and in how many steps it comes; ("", 0) if it does not yet."""
+        """Why the end begins after this step, and after how many steps it comes; ("", 0) if it does not yet."""
         c = self.config
         if c.cooldown and step >= round((1 - c.cooldown) * c.steps):
             return "steps", c.steps - step
@@ -132,7 +131,7 @@ class Ending:
 
 
 def cooled(schedule: Schedule, history: Callable[[], ValidationHistory]) -> Schedule:
-    """The schedule, multiplied by a factor that falls from one to zero once the end is decided."""
+    """The schedule, multiplied by a factor that decays from one to zero once the end is decided."""
 
     def rate(step: int) -> float:
         now = history()
@@ -144,7 +143,7 @@ def cooled(schedule: Schedule, history: Callable[[], ValidationHistory]) -> Sche
 
 
 def can_extend(config: TrainingConfig, history: ValidationHistory) -> bool:
-    """Whether the settings now let a run go on that had come to its end."""
+    """Whether the current settings extend a run that had ended."""
     if history.ends_at is None:
         return False
     budget = None if config.time is None or config.adds_time else seconds_of(config.time)
@@ -158,5 +157,5 @@ def can_extend(config: TrainingConfig, history: ValidationHistory) -> bool:
 
 
 def reopened(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a ValidationHistory, with its end still to be decided."""
+    """The record of a ValidationHistory, with its end undecided."""
     return {**record, "ends_at": None, "cooldown_from": 0, "ended_by": "", "waited": 0, "stopped": False}

@@ -1,4 +1,4 @@
-"""How a run is computed: in which precision, packed or padded, by plain torch or by the accelerated step."""
+"""How a run is executed: precision, packed or padded, with plain torch or the accelerated step."""
 
 import dataclasses
 import warnings
@@ -23,8 +23,8 @@ from heed.training.distributed import Sharded, SingleProcess
 
 
 class ExecutionPlan(NamedTuple):
-    """`grouping` and `collate` make batches for a model with `longest` positions. `accelerated`: by CUDA graphs and fused
-    kernels; `missing` is what they would have needed. `captured`: by CUDA graphs of the plain kernels.
+    """`grouping` and `collate` build batches for a model with `longest` positions. `accelerated`: with CUDA graphs
+    and fused kernels; `missing` is what they lack. `captured`: with CUDA graphs of the plain kernels.
     """
 
     precision: str
@@ -37,11 +37,11 @@ class ExecutionPlan(NamedTuple):
     captured: bool = False
 
     def order(self, t: TrainingConfig) -> list[Any]:
-        """What decides which texts share a batch, and in which order: a position is meaningless in another order."""
+        """What determines the batches and their order: a position is meaningless in another order."""
         return ["packed" if self.grouping is plan_packed else "padded", t.batch_tokens, t.seed]
 
     def notes(self, device: torch.device) -> list[str]:
-        """What the user should know about it."""
+        """Messages for the user about the plan."""
         if self.missing and not self.captured:
             return [f"This run uses the standard training step, which is slower: {self.missing}."]
         if self.precision != "bfloat16" or device.type != "cpu" or _cpu_multiplies_bfloat16():
@@ -53,7 +53,7 @@ class ExecutionPlan(NamedTuple):
         ]
 
     def context(self, device: torch.device) -> AbstractContextManager:
-        """The context in which the model computes if the step is not accelerated."""
+        """The autocast context of the model if the step is not accelerated."""
         torch.set_float32_matmul_precision("high" if self.precision == "tf32" else "highest")
         half = self.precision == "bfloat16"
         return torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext()
@@ -84,7 +84,9 @@ def _cpu_multiplies_bfloat16() -> bool:
 def plan_execution(
     t: TrainingConfig, model: nn.Module, task: Task, objective: Objective, workers: SingleProcess, most: int = 0
 ) -> ExecutionPlan:
-    """The fastest plan that the settings, the model, the task and the device allow; no text has more than `most` tokens."""
+    """The fastest plan that the settings, the model, the task and the device allow; no text has more than `most`
+    tokens.
+    """
     cuda = workers.device.type == "cuda"
     precision = t.precision
     if precision == "auto":
@@ -135,7 +137,7 @@ def gpu_multiplies_bfloat16() -> bool:
 
 
 def _missing(model: nn.Module, most: int) -> str:
-    """What the accelerated step needs and does not have; empty if nothing is missing."""
+    """What the accelerated step lacks; empty if nothing."""
     if find_spec("triton") is None:
         return "the accelerated step needs Triton, which is not installed"
     if not gpu_multiplies_bfloat16():

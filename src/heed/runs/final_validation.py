@@ -1,4 +1,4 @@
-"""What the model of a run says on its validation set, kept in the run folder: `heed report` reads it."""
+"""The model's outputs on its validation set, kept in the run folder for `heed report`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,8 @@ FILE = "validation.json"
 
 @dataclass(frozen=True)
 class FinalValidation:
-    """`outputs` are (input, expected, output), none where the task writes no text; `data` are rows of the model card.
-
-    With several `directions`, the outputs are those of each in turn, so many of it.
+    """`outputs` are (input, expected, output), empty if the task generates no text; `data` are rows of the model
+    card. With several `directions`, the outputs of each follow each other, in these numbers.
     """
 
     scores: Mapping[str, float]
@@ -26,13 +25,13 @@ class FinalValidation:
     directions: Mapping[str, int] = field(default_factory=dict)
 
     def by_direction(self) -> dict[str, Sequence[tuple[str, str, str]]]:
-        """The outputs of each direction; empty where there is one."""
+        """The outputs of each direction; empty if there is one."""
         rows = iter(self.outputs)
         return {name: list(islice(rows, count)) for name, count in self.directions.items()}
 
 
 def write(folder: Path, found: FinalValidation) -> None:
-    """Write the results, with the hash of the weights that they are of."""
+    """Write the results, with the hash of the model's weights."""
     values = {
         "model": sha256(folder / "model" / WEIGHTS),
         "scores": dict(found.scores),
@@ -45,7 +44,7 @@ def write(folder: Path, found: FinalValidation) -> None:
 
 
 def _check(found: FinalValidation) -> None:
-    """Raise if something is of another type than it should be."""
+    """Raise if a value has the wrong type."""
     kinds = ((found.scores, (int, float)), (found.data, str), (found.directions, int))
     right = all(isinstance(own, dict) and all(isinstance(one, kind) for one in own.values()) for own, kind in kinds)
     if (
@@ -58,7 +57,7 @@ def _check(found: FinalValidation) -> None:
 
 
 def read(folder: Path) -> FinalValidation | None:
-    """The results; None if there are none, or if the model has other weights by now."""
+    """The results; None if there are none, or if the model's weights have changed."""
     path, weights = folder / FILE, folder / "model" / WEIGHTS
     if not path.is_file() or not weights.is_file():
         return None

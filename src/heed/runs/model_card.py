@@ -40,7 +40,7 @@ The run's settings are in `recipe.toml` in its folder.
 
 
 def title(recipe: Recipe, facts: dict[str, Any]) -> str:
-    """What the model is, with its languages where they are known."""
+    """What the model is, with its languages if they are known."""
     languages = {side: (facts.get("languages") or {}).get(side) or side for side in ("source", "target")}
     if len(pairs := facts.get("directions") or []) > 1:
         (source, target), *others = pairs

@@ -14,7 +14,7 @@ from heed.tasks.base import Prepared
 
 
 def build(recipe: Recipe, base: Package | None, prepared: Prepared) -> nn.Module:
-    """The model that the recipe asks for; `base` is the one in the folder that it names."""
+    """The model that the recipe specifies; `base` is the one in the folder it starts from."""
     if base is None:
         return recipe.model.system.model(new_config(recipe.model, prepared, len(prepared.train)))
     known, prompt = {field.name for field in dataclasses.fields(base.model.config)}, recipe.model.prompt
@@ -29,7 +29,9 @@ def build(recipe: Recipe, base: Package | None, prepared: Prepared) -> nn.Module
 
 
 def _freeze(model: nn.Module, new: bool) -> None:
-    """Leave the prompt and the head to be trained; a new prompt begins as tokens drawn from the vocabulary (Lester et al., 2021)."""
+    """Train only the prompt and the head; a new prompt is initialized with random tokens of the vocabulary (Lester et
+    al., 2021).
+    """
     if new:
         drawn = torch.randint(len(model.tokens.weight), (len(model.prompt),))
         model.prompt.data.copy_(model.tokens.weight[drawn] * model.scale)
@@ -38,7 +40,9 @@ def _freeze(model: nn.Module, new: bool) -> None:
 
 
 def new_config(chosen: ModelChoice, prepared: Prepared, examples: int) -> Any:
-    """The preset, what the data suggest, what the recipe sets, and what the data decide; each over those before it."""
+    """The preset, what the data suggest, what the recipe sets, and what the data determine; later ones override
+    earlier ones.
+    """
     system = chosen.system
     preset = system.preset_for(examples) if chosen.preset == "auto" else chosen.preset
     known = {field.name for field in dataclasses.fields(system.config)}
@@ -54,7 +58,7 @@ def new_config(chosen: ModelChoice, prepared: Prepared, examples: int) -> Any:
 
 
 def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> None:
-    """Refuse filters that let through texts longer than the model has positions for."""
+    """Refuse filters that allow texts longer than the model's positions."""
     if recipe.filters is None or not recipe.task.filtered:
         return
     vocabulary = next(iter(prepared.processors.values()))
@@ -71,7 +75,7 @@ def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> Non
 
 
 def _rates(base: Package, chosen: ModelChoice) -> dict[str, Any]:
-    """The dropout rates that the recipe sets; any other setting would change the shape of a trained model."""
+    """The dropout rates set by the recipe; any other setting would change the architecture of a trained model."""
     config = base.model.config
     settings = model_settings(name_of(base.model), chosen.settings)
     rates = dropout_fields(config)

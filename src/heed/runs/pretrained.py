@@ -1,4 +1,4 @@
-"""The pre-trained model that training starts from, if it starts from one."""
+"""The pre-trained model that training starts from, if any."""
 
 import dataclasses
 import re
@@ -15,7 +15,7 @@ from heed.tasks import TASKS
 
 
 def open_base(recipe: Recipe, folder: Path, resume: bool) -> Package | None:
-    """The model that the recipe names. A resumed run has a copy of its own: the other may be gone."""
+    """The pre-trained model of the recipe. A resumed run has its own copy, since the original may be gone."""
     if recipe.model.folder is None:
         return None
     if resume and (folder / "model" / model_folder.CONFIG).is_file():
@@ -27,7 +27,7 @@ def open_base(recipe: Recipe, folder: Path, resume: bool) -> Package | None:
 
 
 def check_folder(name: str, recipes: Path) -> None:
-    """Refuse a folder that is not there, and say which recipe in the folder `recipes` makes it, if one does."""
+    """Refuse a missing folder, and say which recipe in the folder `recipes` creates it, if any."""
     if Path(name).is_dir() or not hub.is_path(name):
         return
     command = re.compile(rf"#\s*(heed train .*--out {re.escape(name)})(\s|$)")
@@ -38,7 +38,7 @@ def check_folder(name: str, recipes: Path) -> None:
 
 
 def check_fit(recipe: Recipe, base: Package) -> None:
-    """Refuse a model that cannot learn the task, or that was made for another."""
+    """Refuse a model that cannot learn the task, or that was trained for another."""
     task, labels = recipe.task, getattr(base.model.config, "labels", 0)
     if recipe.model.prompt and not hasattr(base.model.config, "prompt_length"):
         raise ValueError(
@@ -59,7 +59,7 @@ def check_fit(recipe: Recipe, base: Package) -> None:
 
 
 def with_base_search(recipe: Recipe, base: Package | None) -> Recipe:
-    """The recipe, with the pre-trained model's search settings wherever the recipe sets none."""
+    """The recipe, with the pre-trained model's search settings where the recipe sets none."""
     if base is None or recipe.decoding is None:
         return recipe
     brought = config.typed(type(recipe.decoding), base.facts.get("decoding", {}))

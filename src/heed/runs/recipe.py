@@ -1,6 +1,5 @@
-"""A recipe: every setting of a run, in sections. What a TOML file says, and --set on top of it.
-
-It is read in two passes: the names of the model and the task choose the dataclasses that the sections are read by.
+"""A recipe: all settings of a run, in sections, from a TOML file and --set. It is read in two passes: the names of
+the model and the task determine the dataclasses of the sections.
 """
 
 import copy
@@ -23,7 +22,7 @@ SECTIONS = ("data", "task", "filters", "subwords", "vectors", "model", "training
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """A system by name, or a model in a folder to start from; `settings` are what differs from its preset."""
+    """An architecture by name, or a model folder to start from; `settings` are differences from its preset."""
 
     name: str = "transformer"
     folder: str | None = None  # an existing model to start from (--from): a run, a folder, a name on the hub
@@ -52,11 +51,11 @@ class ModelChoice:
 
     @property
     def vocabulary(self) -> str | None:
-        """The kind of vocabulary that is learned with a new model; None is heed's own."""
+        """The kind of vocabulary learned with a new model; None is Heed's own."""
         return None if self.folder else self.system.vocabulary
 
     def setting(self, name: str) -> Any:
-        """What a new model's config will say; None where that is not known, or where it has no such setting."""
+        """The value of a setting in a new model's config; None if it is unknown or there is no such setting."""
         default = None if self.folder else getattr(self.system.config, name, None)
         return self.settings.get(name, None if isinstance(default, property) else default)
 
@@ -70,7 +69,9 @@ OWN = ("name", "folder", "fresh", "preset", "prompt")  # settings of [model] tha
 
 @dataclass(frozen=True)
 class Recipe:
-    """`explicit` are the names of the settings that a file or a command line set; the others have their defaults."""
+    """`explicit` are the names of the settings given in a file or on the command line; the others have their
+    defaults.
+    """
 
     task: Task
     model: ModelChoice
@@ -83,7 +84,7 @@ class Recipe:
     explicit: frozenset[str] = field(default=frozenset(), compare=False)
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        """Every setting as a plain value, by section."""
+        """All settings as plain values, by section."""
         found: dict[str, dict[str, Any]] = {}
         for name in SECTIONS:
             own = getattr(self, name)
@@ -100,7 +101,9 @@ class Recipe:
 
 
 def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool = False) -> Recipe:
-    """A recipe from a file, or from changes alone. One that heed `saved` in a run folder may be of an earlier version."""
+    """A recipe from a file, or from changes alone. One that heed `saved` in a run folder may be of an earlier
+    version.
+    """
     values = config.load_toml(path) if path is not None else {}
     if saved:
         saved_recipe.check(path)
@@ -119,7 +122,9 @@ def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool =
 
 
 def _is_of_file(message: str, own: Mapping[str, Any], changed: Set[str]) -> bool:
-    """Whether an error is about what the file says, and not the command line: it names a setting of the file, or is the file's alone."""
+    """Whether an error is about the file and not the command line: it names a setting of the file, or also occurs
+    with the file alone.
+    """
     settings = {f"{section}.{name}" for section, part in own.items() if isinstance(part, Mapping) for name in part}
     names = (set(own) | settings) - set(changed)
     if message.startswith(tuple(f"{name}{mark}" for name in names for mark in (":", " ", "["))):
@@ -182,7 +187,7 @@ def _model(values: Mapping[str, Any]) -> ModelChoice:
 
 
 def model_settings(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of [model], typed by the config of the model; what the data decide cannot be set."""
+    """Settings of [model], typed by the model's config; those determined by the data cannot be set."""
     kind = MODELS[name].config
     decided = config.data_fields(kind)
     known = [field.name for field in fields(kind) if field.name not in decided]
@@ -226,7 +231,7 @@ def _check_fit(task: Task, model: ModelChoice) -> None:
 
 
 def fits(task: Task | type[Task], name: str) -> bool:
-    """Whether a new model of this name has what the task needs, and its vocabulary the special tokens."""
+    """Whether a new model of this name supports the task, and its vocabulary has the special tokens."""
     system = MODELS[name]
     return issubclass(system.model, task.needs) and set(task.special_tokens) <= special_tokens(system.vocabulary)
 
@@ -244,7 +249,7 @@ def differences(before: Recipe, after: Recipe) -> list[tuple[str, Any, Any]]:
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by name; those of the tables of a list as corpora[0].weight."""
+    """Settings by name; those of tables in a list as corpora[0].weight."""
     found = {}
     for name, value in values.items():
         if not isinstance(value, list) or not any(isinstance(item, Mapping) for item in value):

@@ -53,7 +53,7 @@ def _absolute(value: Any) -> Any:
 
 
 def check_state(state: Mapping[str, Any]) -> None:
-    """Refuse what state.json of a checkpoint says, if a run cannot continue from it."""
+    """Refuse state.json of a checkpoint if a run cannot continue from it."""
     history = ValidationHistory(**state["record"])
     rest = [number for number in (history.ends_at, history.budget) if number is not None]
     _, batch, seed = state.get("order", ["", 0, 0])
@@ -68,7 +68,7 @@ def check_state(state: Mapping[str, Any]) -> None:
 def checkpoint_to_resume(
     files: RunFolder, training: TrainingConfig, say: Callable[[str], None], warn: Callable[[str], None]
 ) -> Checkpoint | None:
-    """The newest intact checkpoint; to extend a run that had come to its end, the newest from before its cool-down."""
+    """The newest intact checkpoint; to extend a finished run, the newest from before its cool-down."""
     newest = checkpoints.read_newest(files.checkpoints, warn, check_state)
     if newest is None:
         return None
@@ -87,7 +87,9 @@ def checkpoint_to_resume(
 
 
 def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPosition, list[str]]:
-    """The position to continue from, and messages. If the order has changed, the epoch starts again: else texts would be skipped."""
+    """The position to continue from, and messages. If the order has changed, the epoch starts over: otherwise texts
+    would be skipped.
+    """
     position, before = DataPosition(*state["place"]), state.get("order", order)
     if before == order or not position.index:
         return position, []
@@ -97,7 +99,7 @@ def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPos
 
 
 def begin(folder: Path) -> None:
-    """Make the folder of a run; under torchrun, record which call it belongs to."""
+    """Create the folder of a run; under torchrun, record which call it belongs to."""
     folder.mkdir(parents=True, exist_ok=True)
     if torchrun.job_id():
         write_text(folder / JOB, torchrun.job_id())
@@ -105,7 +107,9 @@ def begin(folder: Path) -> None:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Lock the folder, so that no other process trains into it; the system releases the lock if the process is killed."""
+    """Lock the folder, so that no other process trains into it; the system releases the lock if the process is
+    killed.
+    """
     with exclusive(
         folder / LOCK, f"{folder} is being trained by another process: wait for it, stop it, or choose another --out"
     ):

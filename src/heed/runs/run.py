@@ -1,4 +1,4 @@
-"""A run at work: its parts, what happens after each step, and how it resumes and ends."""
+"""A run in progress: its parts, what happens after each step, and how it resumes and ends."""
 
 import dataclasses
 import time
@@ -37,7 +37,7 @@ from heed.version import __version__
 
 
 class Run:
-    """A run in progress: its parts, and what happens after each step. Of several processes, the first one writes."""
+    """A run in progress. Of several processes, only the first one writes."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Run:
         return Outcome("stopped early" if early else "finished", self.step, self.folder)
 
     def _finished(self) -> bool:
-        """Make the final model; False if a signal came before it was made."""
+        """Create the final model; False if interrupted by a signal."""
         with self.workers.full_model(self.model, self._validated_weights()) as model:
             return self.workers.broadcast(lambda: self._finish(model))
 
@@ -192,7 +192,7 @@ class Run:
         return leave
 
     def _catch_up(self) -> bool:
-        """Do what a signal kept the last step from, the validation first; returns whether the run is over."""
+        """Finish what a signal interrupted in the last step, the validation first; returns whether the run is over."""
         if not self.unvalidated:
             return False
         self.unvalidated = False
@@ -202,7 +202,7 @@ class Run:
         return self._save(progress)
 
     def _look(self, model: nn.Module, progress: loop.Progress) -> ValidationHistory | None:
-        """Validate, and record the results; None if a signal came before they were there."""
+        """Validate, and record the results; None if interrupted by a signal."""
         began = time.monotonic()
         try:
             with self.stopping.given_up_if_asked():
@@ -223,7 +223,9 @@ class Run:
         return self.history
 
     def _validated_weights(self) -> dict[str, torch.Tensor] | None:
-        """The weights to validate: the moving average if it will be the model, else None for the model's own."""
+        """The weights to validate: the moving average if it will be the final model, else None for the current
+        weights.
+        """
         return self.state.ema.weights if self.recipe.training.averages else None
 
     def _validate(self, model: nn.Module) -> ValidationResult:
@@ -238,7 +240,9 @@ class Run:
         self.workers.broadcast(lambda: self.files.write_checkpoint(self.step, *parts, state))
 
     def _restore(self, warn: Callable[[str], None]) -> list[str]:
-        """Load the newest intact checkpoint; returns messages for the user. `warn` gets those about damage."""
+        """Load the newest intact checkpoint; returns messages for the user. `warn` is called with those about
+        damage.
+        """
         messages: list[str] = []
         chosen = self.recipe.training
         kept = checkpoint_to_resume(self.files, chosen, messages.append, warn) if self.workers.first else None
@@ -265,7 +269,9 @@ class Run:
         return [*messages, f"Continuing from step {self.step:,}.", *changed]
 
     def _finish(self, model: nn.Module) -> bool:
-        """Make the final model from the weights that the recipe asks for, and validate it; False if a signal came before."""
+        """Create the final model from the weights that the recipe specifies, and validate it; False if interrupted by
+        a signal.
+        """
         t, found = self.recipe.training, None
         if t.final == "best-ema":
             weights, found, made_of = self.files.read_best(self.history)
@@ -290,7 +296,9 @@ class Run:
         return True
 
     def _final_weights(self) -> tuple[Weights, str]:
-        """The mean of the checkpoints that the recipe asks for, or nothing for the last weights; and what they are."""
+        """The mean of the checkpoints that the recipe specifies, or nothing for the last weights; and their
+        description.
+        """
         kept = self.files.kept(self.history)
         if len(kept) < len(self.files.needed(self.history)):
             self.report.say("Some checkpoints for averaging are missing: training.final or average has changed.")

@@ -1,4 +1,4 @@
-"""What a run writes: the model folder with its card, checkpoints, and samples."""
+"""The output of a run: the model folder with its card, checkpoints, and samples."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -25,7 +25,7 @@ RECIPE = "recipe.toml"
 
 
 class RunFolder:
-    """The folder of a run. Whatever is in it is complete and can be used at any time."""
+    """The folder of a run. Its contents are complete and usable at any time."""
 
     def __init__(
         self, folder: Path, recipe: Recipe, prepared: Prepared, validation: Validation, base: Package | None = None
@@ -51,9 +51,8 @@ class RunFolder:
     def write_model(
         self, model: nn.Module, found: ValidationResult, made_of: str, final: bool = False, search: Any = None
     ) -> None:
-        """The model with its present weights. `made_of` says where they are from; the `final` one has all its files.
-
-        `search`, if given, are its search settings instead of those of the recipe.
+        """Write the model with its current weights. `made_of` describes them; the `final` one has all its files.
+        `search`, if given, overrides the search settings of the recipe.
         """
         folder, task = self.folder / "model", self.recipe.task
         folder.mkdir(exist_ok=True)
@@ -80,14 +79,16 @@ class RunFolder:
     def _save(
         self, folder: Path, model: nn.Module, facts: Mapping[str, Any], texts: Mapping[str, str]
     ) -> dict[str, Any]:
-        """Write the model and the texts of a finished one; those that another model had there go. What config.json says."""
+        """Write the model and the files of a finished one, replacing those of another model; returns config.json."""
         saved = model_folder.save(folder, model, facts, texts, self._keep_files())
         for name in {*self.recipe.task.final_names} - {*texts}:
             (folder / name).unlink(missing_ok=True)
         return saved
 
     def _keep_files(self) -> dict[str, str]:
-        """Copy what is kept of the prepared data, whose cache may be cleared; the hashes of the copies, by name."""
+        """Copy what is kept of the prepared data, since the cache may be cleared; returns the hashes of the copies,
+        by name.
+        """
         kept = {path.name: path.read_bytes() for path in self.recipe.task.kept_files(self.prepared)}
         for name, content in kept.items():
             if not (self.folder / name).is_file() or (self.folder / name).read_bytes() != content:
@@ -95,13 +96,15 @@ class RunFolder:
         return {name: sha256(self.folder / name) for name in kept}
 
     def _final_texts(self, model: nn.Module) -> dict[str, str]:
-        """What the task adds to a finished model. A pre-trained one has learned more than this corpus can tell: nothing."""
+        """The files that the task adds to a finished model. None for a fine-tuned one, which knows more than this
+        corpus shows.
+        """
         return {} if self.base else self.recipe.task.final_files(model, self.prepared, self.validation)
 
     def write_checkpoint(
         self, step: int, weights: Mapping[str, Tensor], training: Mapping[str, Tensor], state: Mapping[str, Any]
     ) -> None:
-        """Everything that is needed to resume; of older checkpoints, what is still needed."""
+        """Write everything needed to resume, and remove what is no longer needed of older checkpoints."""
         checkpoints.write(
             self.checkpoints, step, weights, training, {**state, "key": self.prepared.key, "run": self.run}
         )
@@ -110,7 +113,9 @@ class RunFolder:
         checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(history), before_end)
 
     def read_best(self, history: ValidationHistory) -> tuple[dict[str, Tensor], ValidationResult | None, str]:
-        """The weights of the model folder, which are those of the best validation, its results if they are kept, and what they are."""
+        """The weights of the model folder, which are those of the best validation, its results if stored, and their
+        description.
+        """
         folder, found = self.folder / "model", None
         weights, trained = model_folder.read_verified(folder), model_folder.read_config(folder)["trained"]
         scores = {name.removeprefix("valid_"): value for name, value in trained.items() if name.startswith("valid_")}
@@ -120,7 +125,7 @@ class RunFolder:
         return weights, found, f"moving average at step {history.best[0][1]:,}"
 
     def needed(self, history: ValidationHistory) -> list[int]:
-        """The steps whose weights the final model may be made of."""
+        """The steps whose weights may be part of the final model."""
         t = self.recipe.training
         wanted = {
             "best": history.best_steps(1),
@@ -130,7 +135,7 @@ class RunFolder:
         return wanted.get(t.final, [])
 
     def kept(self, history: ValidationHistory) -> dict[int, Path]:
-        """Of those, the checkpoints that are still there; one whose weights are not is damaged, and `mean` refuses it."""
+        """Those of them that still exist; one with missing weights is damaged, and `mean` refuses it."""
         paths = {step: self.checkpoints / f"step-{step:06d}" for step in self.needed(history)}
         return {step: path for step, path in paths.items() if path.is_dir()}
 

@@ -1,4 +1,4 @@
-"""recipe.toml and plan.toml as a run keeps them: with a hash of what they say, and an identifier of the run."""
+"""recipe.toml and plan.toml in a run folder: with a hash of their content, and an identifier of the run."""
 
 import hashlib
 import re
@@ -10,12 +10,12 @@ HEAD = re.compile(r"# of run ([0-9a-f]{16}), sha256 ([0-9a-f]{64}): .*\n")
 
 
 def write(path: Path, text: str, run: str) -> None:
-    """Write a recipe under a line with its hash."""
+    """Write a recipe below a line with its hash."""
     write_text(path, f"# of run {run}, sha256 {_digest(run, text)}: change settings with --set\n{text}")
 
 
 def check(path: Path) -> str | None:
-    """The identifier of the run that a file is of; ValueError if it has changed since it was written. None: an earlier version's."""
+    """The identifier of a file's run; ValueError if it has changed since it was written. None: an earlier version's."""
     if not path.is_file():
         return None
     text = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
@@ -31,7 +31,7 @@ def check(path: Path) -> str | None:
 
 
 def check_run(path: Path, run: str | None) -> None:
-    """Refuse a recipe of another run than the files beside it; an earlier version states none."""
+    """Refuse a recipe of another run than the files next to it; earlier versions have no identifier."""
     own = check(path)
     if own and run and own != run:
         raise ValueError(
@@ -41,7 +41,9 @@ def check_run(path: Path, run: str | None) -> None:
 
 
 def identifier(text: str) -> str:
-    """What tells a run from others: a hash of its first recipe. Runs of one recipe have the same, and the same weights."""
+    """The identifier of a run: a hash of its first recipe. Runs with the same recipe have the same identifier and
+    weights.
+    """
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""How fast a new model of some size trains here, measured in a few steps on random tokens."""
+"""The training speed of a new model of some size here, measured in a few steps on random tokens."""
 
 import time
 from contextlib import nullcontext
@@ -18,7 +18,7 @@ TOKENS = {"cpu": 1000, "cuda": 8000}  # of a batch
 
 
 def tokens_per_second(system: System, settings: dict[str, Any], vocab_size: int, device: torch.device) -> float:
-    """Target tokens a second of plain training steps; the first step is not timed."""
+    """Target tokens per second in plain training steps; the first step is not timed."""
     rows = TOKENS[device.type] // LENGTH
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(LAST + 1, vocab_size, (2, rows, LENGTH - 1), generator=generator).tolist()

@@ -1,4 +1,4 @@
-"""Signals that ask a run to stop: the first saves it and ends it, the second ends it at once."""
+"""Signals that ask a run to stop: the first saves and ends it, the second ends it at once."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -7,11 +7,13 @@ from typing import Any
 
 
 class GivenUp(BaseException):
-    """What was being done can be done again later, and the run was asked to stop. No `except Exception` may take it."""
+    """Raised when the run was asked to stop during work that can be repeated later. No `except Exception` may catch
+    it.
+    """
 
 
 class Stopping:
-    """What a run does about SIGINT, SIGTERM and SIGHUP. `request` asks the loop to stop after the current step."""
+    """The handling of SIGINT, SIGTERM and SIGHUP. `request` asks the loop to stop after the current step."""
 
     def __init__(self, request: Callable[[], None]):
         self.request, self.asked, self.may_give_up = request, False, False
@@ -28,7 +30,9 @@ class Stopping:
 
     @contextmanager
     def given_up_if_asked(self) -> Iterator[None]:
-        """Context of something long that writes nothing: a signal ends it with `GivenUp`, an earlier one before it begins."""
+        """Context for long work that writes nothing: a signal ends it with `GivenUp`, an earlier one before it
+        begins.
+        """
         self.may_give_up = True
         try:
             if self.asked:

@@ -1,4 +1,4 @@
-"""What a run is about to train, in a few rows: model, data, vocabulary, device, length and folder."""
+"""A summary of what is about to be trained: model, data, vocabulary, device, length and folder."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -31,7 +31,9 @@ def model_row(chosen: ModelChoice, model: nn.Module, base: Package | None, examp
     name, config = name_of(model), model.config
     origin = _preset(chosen, config, examples)
     if base is not None:
-        origin = f" of the shape of {chosen.folder}, new weights" if chosen.fresh else f" from {chosen.folder}"
+        origin = (
+            f", with the architecture of {chosen.folder} and new weights" if chosen.fresh else f" from {chosen.folder}"
+        )
     weights = list(model.parameters())
     total = sum(weight.numel() for weight in weights)
     trained = sum(weight.numel() for weight in weights if weight.requires_grad)
@@ -40,7 +42,7 @@ def model_row(chosen: ModelChoice, model: nn.Module, base: Package | None, examp
 
 
 def _preset(chosen: ModelChoice, config: Any, examples: int) -> str:
-    """The preset in brackets, where the model has its sizes."""
+    """The preset in brackets, if the model has its sizes."""
     if chosen.folder is not None:
         return ""
     system = MODELS[chosen.name]
@@ -58,7 +60,7 @@ def sizes(config: Any) -> str:
 
 
 def data_row(recipe: Recipe, prepared: Prepared, validation: Validation) -> str:
-    """The training data, with their tokens where they are of tokens, and the size of the validation set."""
+    """The training data, with token counts if applicable, and the size of the validation set."""
     train, tokens = prepared.train, ""
     if isinstance(train, Corpus):
         sides = [train.source] if train.target is train.source else [train.source, train.target]
@@ -70,7 +72,7 @@ def data_row(recipe: Recipe, prepared: Prepared, validation: Validation) -> str:
 
 
 def vocabulary_row(processors: Mapping[str, Any]) -> str:
-    """What the model reads and writes, and how many different ones of it there are."""
+    """The model's input and output, and the vocabulary sizes."""
     seen: dict[int, tuple[list[str], Any]] = {}
     for name, own in processors.items():
         seen.setdefault(id(own), ([], own))[0].append(name)
@@ -98,7 +100,7 @@ def _vocabulary(names: list[str], own: Any, alone: bool) -> str:
 
 
 def device_row(plan: ExecutionPlan, workers: SingleProcess) -> str:
-    """Where the run is computed, and how."""
+    """The device, and how the run is executed."""
     threads = torch.get_num_threads()
     cpu = f"CPU, {threads} {'thread' if threads == 1 else 'threads'}"
     where = cpu if workers.device.type == "cpu" else torch.cuda.get_device_name(workers.device)
@@ -108,7 +110,7 @@ def device_row(plan: ExecutionPlan, workers: SingleProcess) -> str:
 
 
 def length_row(t: TrainingConfig, done: int) -> str:
-    """How long the run may be, and what ends it earlier."""
+    """The maximum length of the run, and what may end it earlier."""
     parts = [f"at most {t.steps:,}" if t.time or t.patience else f"{t.steps:,}"]
     if t.time is not None:
         parts.append(f"{in_words(seconds_of(t.time.removeprefix('+')))}{' more' if t.adds_time else ''} at most")
@@ -119,7 +121,7 @@ def length_row(t: TrainingConfig, done: int) -> str:
 
 
 def training_summary(run: Any, base: Package | None) -> dict[str, str]:
-    """The rows by label, as they are shown; `run` is a Run with all its parts."""
+    """The rows by label, as displayed; `run` is a Run with all its parts."""
     recipe, prepared = run.recipe, run.prepared
     rows = {
         "Task": recipe.task.name,

@@ -1,4 +1,4 @@
-"""The teachers whose predictions a student learns from, if it has any."""
+"""The teachers that a student learns from, if any."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from heed.vocabularies.vocabulary import Pair
 
 
 def open_teachers(recipe: Recipe) -> dict[str, Package]:
-    """The models that the recipe names. What is wrong with one is reported before anything is prepared."""
+    """The teachers of the recipe. Errors are reported before anything is prepared."""
     return {name: _opened(name, recipe.filters.max_length) for name in recipe.task.teachers}
 
 
@@ -29,7 +29,7 @@ def _opened(name: str, longest: int) -> Package:
 
 
 def check(model: nn.Module, vocabularies: Pair, name: str, longest: int) -> None:
-    """Refuse a teacher that cannot predict targets of up to `longest` subwords."""
+    """Refuse a teacher that does not support targets of up to `longest` subwords."""
     room = model.config.vocab_size
     if not isinstance(model, EncodesAndDecodes) or getattr(model.config, "labels", 0):
         raise ValueError(f"task.teacher is {name}, which is not a translation model: choose one")
@@ -49,7 +49,7 @@ WEIGHTS = "teacher.sha256"
 
 
 def check_weights(models: Sequence[nn.Module], path: Path, begun: bool) -> None:
-    """Refuse to continue with other weights than those that it was `begun` with; their hashes are kept in a file."""
+    """Refuse to continue with other weights than at the start; their hashes are kept in a file."""
     found = "".join(f"{hash_weights(model)}\n" for model in models)
     if begun and path.is_file() and path.read_text("utf-8") != found:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""From a recipe to a trained model in a folder, from the beginning or from where it stopped."""
+"""Train a model in a folder from a recipe, from scratch or resumed."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,9 @@ def run(
     tell: Callable[[str, int], None] = lambda what, done: None,
     warn: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Train a recipe in a folder; together with other processes if torchrun has started this one. `warn` tells of damage."""
+    """Train a recipe in a folder; together with other processes if torchrun has started this one. `warn` is called
+    with messages about damage.
+    """
     began = time.monotonic()
     showing, tell = tell, lambda what, done: (warn or say)(what) if done is None else showing(what, done)
     if recipe.training.threads:

@@ -1,4 +1,4 @@
-"""What a run remembers of its validations and checkpoints: which were best, how long ago, and when it will end."""
+"""The record of a run's validations and checkpoints: which were best, how long ago, and when it ends."""
 
 from dataclasses import dataclass, field
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 class ValidationHistory:
     """`best` holds [score, step], best first; a higher score is better.
 
-    Once the end is decided, `ends_at` is the last step, `cooldown_from` the step after which the rate falls, and `ended_by`
-    what decided it: "steps", "time" or "patience". `seconds` is the time spent so far, `budget` the time there was.
+    Once the end is decided, `ends_at` is the last step, `cooldown_from` the step after which the rate decays, and
+    `ended_by` the reason: "steps", "time" or "patience". `seconds` is the time spent so far, `budget` the time
+    budget.
     """
 
     best: list[list[float | int]] = field(default_factory=list)
@@ -22,7 +23,7 @@ class ValidationHistory:
     budget: float | None = None
 
     def add(self, step: int, score: float, *, patience: int) -> bool:
-        """Record a validation; whether it is the best so far."""
+        """Record a validation; returns whether it is the best so far."""
         best = not self.best or score > self.best[0][0]
         self.best.append([score, step])
         self.best.sort(key=lambda pair: (-pair[0], pair[1]))

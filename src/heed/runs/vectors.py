@@ -1,4 +1,4 @@
-"""Models initialized with word vectors, and the vectors that a model has learned."""
+"""Models initialized with word vectors, and a model's learned vectors."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ CHUNK = 1 << 22  # ids that are counted at once
 
 
 class Coverage(NamedTuple):
-    """How many words of one side have vectors, and how many of its running words these are."""
+    """How many words of one side have vectors, and how many running words these are."""
 
     side: str
     file: str
@@ -43,7 +43,7 @@ class Coverage(NamedTuple):
 
 
 class KnownRows(NamedTuple):
-    """The rows of an embedding table for which there are vectors, and the vectors."""
+    """The rows of an embedding table with vectors, and the vectors."""
 
     ids: Int64[np.ndarray, " known"]
     matrix: Float32[np.ndarray, "known dim"]
@@ -60,9 +60,8 @@ class AnyCase:
 
 
 def begin(model: nn.Module, recipe: Recipe, prepared: Prepared, folder: Path, workers: SingleProcess) -> list[Coverage]:
-    """Put the vectors that a recipe names into a new model, and freeze them if the recipe says so.
-
-    A resumed run has them in its checkpoint: nothing is read.
+    """Initialize a new model with the vectors of a recipe, and freeze them if the recipe says so. A resumed run has
+    them in its checkpoint: nothing is read.
     """
     if recipe.vectors is None or not recipe.vectors.files:
         return []
@@ -118,7 +117,7 @@ def _find(
 def look_up(
     side: str, name: str, vocabulary: Vocabulary, counts: Int64[np.ndarray, " vocab"], lowercase: bool
 ) -> tuple[KnownRows, Coverage]:
-    """The vectors that a file has for the words of a vocabulary. `counts` is how often each word occurs."""
+    """The vectors in a file for the words of a vocabulary. `counts` is how often each word occurs."""
     if not isinstance(vocabulary, Words):
         raise ValueError(
             f"vectors.{side} is {name}, but the vocabulary has subwords, which have no word vectors: set "
@@ -156,10 +155,9 @@ def _counts(prepared: Prepared, side: str, size: int) -> Int64[np.ndarray, " voc
 
 @torch.no_grad()
 def fill(table: nn.Embedding, sides: Sequence[KnownRows], scale: float | None) -> None:
-    """Put vectors into a table; for a word of both sides, that of the first side.
-
-    Without a `scale` they get the standard deviation of the model's own initial weights: models rely on it, above all
-    those that multiply embeddings by √dim. Rows without a vector are drawn around the mean of the others, with their deviation.
+    """Write vectors into a table; words of both sides get that of the first side. Without a `scale` they are scaled
+    to the standard deviation of the model's initial weights: models rely on it, especially those that multiply
+    embeddings by √dim. Rows without a vector are sampled around the mean of the others, with their deviation.
     """
     weight, drawn = table.weight, float(table.weight.std())
     known = torch.zeros(len(weight), dtype=torch.bool)
@@ -175,7 +173,7 @@ def fill(table: nn.Embedding, sides: Sequence[KnownRows], scale: float | None) -
 
 
 def embeddings(package: Package, side: str | None) -> Vectors:
-    """The vectors of a model: of its words, or of its pieces, which begin with "▁" where they begin a word."""
+    """The vectors of a model's words, or of its pieces, which begin with "▁" at the start of a word."""
     if side is None and getattr(package.model, "source_tokens", None) is not None:
         raise ValueError("this model has separate source and target embeddings: choose with --side")
     source = side != "target" or "labels" in package.processors

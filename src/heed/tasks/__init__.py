@@ -1,4 +1,4 @@
-"""Every task, by the name that recipes and model folders call it."""
+"""All tasks, by their name in recipes and model folders."""
 
 from heed.lazy import LazyMapping
 from heed.tasks.base import Task
@@ -27,5 +27,5 @@ TASKS: LazyMapping[type[Task]] = LazyMapping(
 
 
 def metric_labels() -> dict[str, str]:
-    """The names of all metrics, as people read them; a run's log names them as the task does."""
+    """The display names of all metrics; a run's log uses the task's names."""
     return {metric.name: metric.label for task in TASKS.values() for metric in task.metrics}

@@ -1,4 +1,6 @@
-"""What a task is: everything that differs between translation, language modelling, classification and the rest."""
+"""The interface of a task: everything that differs between translation, language modelling, classification and the
+rest.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +22,7 @@ Tell = Callable[
 
 
 class Metric(NamedTuple):
-    """Declared once by a task; training, early stopping, log, curves, model card and page all use this."""
+    """Declared once by a task; used by training, early stopping, log, curves, model card and page."""
 
     name: str
     label: str
@@ -32,11 +34,11 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True)
 class Prepared:
-    """Data, ready to be trained on. `key` is a hash: the same files and settings have the same key.
+    """Prepared data. `key` is a hash of files and settings.
 
-    `sizes` fill the fields of a new model's config that the data decide; `defaults` those that the data suggest.
-    `renewed`: the parts of a pre-trained model that the data need anew, by the first letters of their weights' names.
-    `earlier_keys` are those that earlier versions gave the same data. `valid_left_out` counts by rule the pairs that are not validated on.
+    `sizes` fill the fields of a new model's config that the data determine; `defaults` those that the data suggest.
+    `renewed`: prefixes of the weights of a pre-trained model that are reinitialized for these data. `earlier_keys` are
+    the keys of earlier versions for the same data. `valid_left_out` counts unused validation pairs by rule.
     """
 
     key: str
@@ -51,9 +53,9 @@ class Prepared:
 
 
 class ValidationResult(NamedTuple):
-    """`scores` by metric name, and of several directions also by name_direction; `samples` are (input, expected, output).
-
-    `outputs` are all outputs, where a text is written; with several directions, `directions` says how many are of each, in turn.
+    """`scores` by metric name, and with several directions also by name_direction; `samples` are (input, expected,
+    output). `outputs` are all generated texts, if any; with several directions, `directions` says how many belong to
+    each, in order.
     """
 
     scores: dict[str, float]
@@ -71,10 +73,10 @@ class Validation(Protocol):
     def run(self, model: nn.Module) -> ValidationResult: ...
 
     def facts(self, model: nn.Module) -> dict[str, Any]:
-        """What config.json of the model folder records because of what was measured here."""
+        """What config.json of the model folder records from this validation."""
 
     def too_long(self, max_length: int) -> int:
-        """How many texts do not count in the loss, because the model has fewer positions."""
+        """How many texts are not in the loss, because they exceed the model's positions."""
 
 
 Objective = Callable[[nn.Module, Any], Loss]
@@ -108,7 +110,7 @@ class Task(ABC):
         return self.example.format(folder)
 
     def score(self, scores: Mapping[str, float], name: str) -> float:
-        """What decides which model is best, by the metric of this name; higher is better."""
+        """The value that determines the best model, by the metric of this name; higher is better."""
         chosen = self._deciding(name)
         return scores[chosen.name] if chosen.higher_is_better else -scores[chosen.name]
 
@@ -124,7 +126,7 @@ class Task(ABC):
         return {metric.name: metric.label for metric in self.metrics}
 
     def metric_of(self, name: str) -> tuple[Metric, str] | None:
-        """The metric of a score, and its label; bleu_en-de is BLEU of one direction. None for what is no score."""
+        """The metric of a score, and its label; bleu_en-de is BLEU of one direction. None for anything else."""
         first, _, part = name.partition("_")
         found = next((metric for metric in self.metrics if metric.name == first), None)
         return found and (found, f"{found.label} {part}".rstrip())
@@ -134,7 +136,7 @@ class Task(ABC):
         return ", ".join(f"{label} {value:.{metric.decimals}f}" for metric, label, value in found)
 
     def describe_briefly(self, facts: Mapping[str, float]) -> str:
-        """The loss first and then the scores of all directions together, for a line of the terminal."""
+        """The loss and then the overall scores, for a line in the terminal."""
         found = sorted((metric for metric in self.metrics if metric.name in facts), key=lambda own: own.name != "loss")
         parts = [f"{metric.label} {facts[metric.name]:.{metric.decimals}f}" for metric in found]
         if "perplexity" in facts:
@@ -143,7 +145,7 @@ class Task(ABC):
 
     @property
     def teachers(self) -> Sequence[str]:
-        """The models whose predictions are learned from, by name."""
+        """The names of the teacher models."""
         return ()
 
     def check(self, recipe: Any) -> None:
@@ -151,16 +153,18 @@ class Task(ABC):
         return
 
     def check_base(self, recipe: Any, base: Package) -> None:
-        """Refuse a pre-trained model that lacks what this task needs."""
+        """Refuse a pre-trained model that does not support this task."""
         return
 
     @abstractmethod
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
-        """Read the files, or find what an earlier run prepared. The processors of a pre-trained model are kept."""
+        """Read the files, or reuse what an earlier run prepared. The processors of a pre-trained model are kept."""
 
     @abstractmethod
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
-        """From a model and a batch to the loss. With a method `packed` it also takes packed batches."""
+        """The training objective: from a model and a batch to the loss. With a method `packed` it also supports
+        packed batches.
+        """
 
     @abstractmethod
     def validation(self, recipe: Any, prepared: Prepared) -> Validation: ...
@@ -169,40 +173,44 @@ class Task(ABC):
     def batches(
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
     ) -> Iterator[tuple[DataPosition, Any]]:
-        """The batches from a position on, without end; `share` is (rank, processes). Each depends on (seed, epoch, index)."""
+        """The batches from a position on, endlessly; `share` is (rank, world size). Each depends on (seed, epoch,
+        index).
+        """
 
     def longest(self, recipe: Any, prepared: Prepared, max_length: int) -> int:
-        """The most tokens that a training text may have; 0 where texts are cut into windows."""
+        """The maximum number of tokens of a training text; 0 if texts are split into windows."""
         return 0
 
     def data_summary(self, prepared: Prepared) -> str:
-        """A sentence on how much there is to train on, and what was filtered."""
+        """A sentence on the amount of training data, and what was filtered."""
         return f"{len(prepared.train):,} {self.unit} to train on."
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
-        """What the user should know before training starts."""
+        """Warnings for the user before training starts."""
         return []
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
-        """What config.json of the model folder records; `base` are the facts of the pre-trained model."""
+        """What config.json of the model folder records; `base` is the metadata of the pre-trained model."""
         return {}
 
     def trained_on(self, recipe: Any, prepared: Prepared) -> dict[str, Any]:
-        """What config.json of the model folder says of the data; nothing of its texts or names, since a model is handed on."""
+        """What config.json of the model folder says about the data; no texts or names, since models are shared."""
         return {}
 
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:
-        """Rows of the model card on the data."""
+        """Rows of the model card about the data."""
         return {}
 
     def kept_files(self, prepared: Prepared) -> Sequence[Path]:
-        """Files of the prepared data that the run folder keeps."""
+        """Files of the prepared data to keep in the run folder."""
         return ()
 
     def final_search(self, recipe: Any, model: nn.Module, validation: Validation) -> tuple[Any, str] | None:
-        """Search settings of the finished model that were chosen on the validation set, and a sentence; None keeps the recipe's."""
+        """Search settings of the finished model chosen on the validation set, and a sentence; None keeps the
+        recipe's.
+        """
         return None
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: Validation) -> dict[str, str]:
-        """Further text files of the finished model folder, by name."""
+        """Additional text files of the finished model folder, by name."""
         return {}

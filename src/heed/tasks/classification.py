@@ -1,4 +1,4 @@
-"""Text classification: predict which of a few labels a text, or a pair of texts, has."""
+"""Text classification: predict the label of a text or a pair of texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Classification(TextUnderstanding):
     )
 
     def labels_of(self, files: TextFiles, base: Package | None) -> Labels:
-        """The labels are those of a pre-trained classifier, or those of the corpus."""
+        """The labels of a pre-trained classifier, or those of the corpus."""
         if base is not None and "labels" in base.processors:
             return base.processors["labels"]
         names = sorted({Labels([]).clean(line.target) for line in files.train()} - {""})

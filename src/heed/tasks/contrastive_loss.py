@@ -1,4 +1,4 @@
-"""Contrastive loss with in-batch negatives: the right text among all of a batch (InfoNCE; van den Oord et al., 2018)."""
+"""Contrastive loss with in-batch negatives (InfoNCE; van den Oord et al., 2018)."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ def in_batch_nll(
     masked: Bool[Tensor, "n m"],
     scale: float,
 ) -> Float[Tensor, ""]:
-    """The sum of -log p of candidate i for query i, by the cosines times `scale`; `masked` candidates do not count."""
+    """The sum of -log p of candidate i for query i, by the cosines times `scale`; `masked` candidates are ignored."""
     cosines = F.normalize(queries, dim=1) @ F.normalize(candidates, dim=1).T
     logits = (scale * cosines).masked_fill(masked, -torch.inf)
     return -logits.log_softmax(dim=1).diagonal().sum()
@@ -28,8 +28,8 @@ def in_batch_nll(
 def not_negative(
     queries: Int[Tensor, " n"], own: Int[Tensor, " n"], candidates: Int[Tensor, " m"], owners: Int[Tensor, " m"]
 ) -> Bool[Tensor, "n m"]:
-    """Candidates that are no negatives of a query though they are not its own: the query's text or its own candidate's once
-    more, and what belongs to a pair with the same query.
+    """Candidates that are not negatives of a query though they are not its own: duplicates of the query or of its
+    candidate, and candidates of an equal query.
     """
     same = (candidates == queries[:, None]) | (candidates == own[:, None]) | (owners == queries[:, None])
     return same & ~torch.eye(len(queries), len(candidates), dtype=torch.bool, device=queries.device)
@@ -37,7 +37,9 @@ def not_negative(
 
 @dataclass(frozen=True)
 class ContrastiveLoss:
-    """For each first text its second among all second texts and negatives of the batch; with `both_directions` also the reverse."""
+    """Match each first text with its second among all second texts and negatives of the batch; with `both_directions`
+    also the reverse.
+    """
 
     pooling: str
     scale: float
@@ -54,7 +56,7 @@ class ContrastiveLoss:
     def of_vectors(
         self, vectors: Float[Tensor, "all dim"], kinds: Int[Tensor, " all"], columns: int
     ) -> Float[Tensor, ""]:
-        """The loss of texts whose vectors are known, in the order of a PairBatch."""
+        """The loss of texts with known vectors, in the order of a PairBatch."""
         n = len(vectors) // columns
         one, other = kinds[:n], kinds[n : 2 * n]
         nothing = torch.full_like(kinds[2 * n :], -1)  # negatives belong to no text

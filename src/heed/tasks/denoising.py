@@ -78,7 +78,9 @@ class Denoising(Restoration):
 
 
 def sentence_tokens(vocabulary: Vocabulary) -> tuple[Any, tuple[int, ...]]:
-    """The tokens that end a sentence, and those (<unk_7> and the like) that are neither hidden nor put in place of a word."""
+    """The tokens that end a sentence, and those (<unk_7> and the like) that are neither hidden nor used as
+    replacements.
+    """
     pieces = vocabulary.pieces(range(len(vocabulary)))
     keep = tuple(i for i, piece in enumerate(pieces) if re.fullmatch(r"<(?!0x)\w+>", piece))
     return sentence_ends(pieces), keep

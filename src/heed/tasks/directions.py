@@ -1,4 +1,6 @@
-"""The languages of training texts: the direction in which a multilingual model is trained, and the directions of the result."""
+"""The languages of training texts: the direction in which a multilingual model is trained, and the resulting
+directions.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +14,7 @@ SETTINGS = Options("data.source_language", "data.target_language", python=False)
 
 
 def in_direction(pair: Pair, data: DataConfig, base: Mapping[str, Any], one_sided: bool) -> Pair:
-    """Multilingual vocabularies for the languages of the data, or else of the model `base`; others as they are."""
+    """Multilingual vocabularies for the languages of the data, or else of the model `base`; others unchanged."""
     directions = Directions(pair, {}, SETTINGS)
     if not directions.codes:
         return pair
@@ -29,7 +31,9 @@ def in_direction(pair: Pair, data: DataConfig, base: Mapping[str, Any], one_side
 
 
 def direction_facts(data: DataConfig, processors: Sequence[Any], base: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model folder states: its languages, and if it has several directions by tags, those of `base` and of the data."""
+    """What a model folder states: its languages and, if it has several directions by tags, those of `base` and of the
+    data.
+    """
     languages = direction_of(processors) or data.languages(base.get("languages") or {})
     before = base.get("directions") or []
     own = [data.direction(one) for one in data.parts] if before else data.directions

@@ -1,4 +1,4 @@
-"""Sentence embeddings: vectors whose cosines say which texts belong together (Reimers and Gurevych, 2019)."""
+"""Sentence embeddings: vectors whose cosines measure similarity (Reimers and Gurevych, 2019)."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,13 +36,15 @@ Scored = tuple[list[str], list[str], np.ndarray]  # two texts, and how similar p
 @dataclass(frozen=True)
 class EmbeddingSettings:
     pooling: Literal["mean", "cls", "max"] = "mean"  # how states are pooled into a vector
-    normalize: bool = True  # the finished model scales its vectors to length 1
-    scale: float = 20.0  # cosines are multiplied by it: 1 / temperature
+    normalize: bool = True  # normalize vectors to length 1 (applies to the trained model)
+    scale: float = 20.0  # cosine similarities are multiplied by this: 1 / temperature
     both_directions: bool = True  # symmetric loss: also match the first text of a pair against all first texts
     scored: list[str] = field(
         default_factory=list
     )  # tables of two texts and a score, such as STS-B, for Spearman's correlation
-    scored_columns: list[int | str] = field(default_factory=lambda: [1, 2, 3])  # of these tables
+    scored_columns: list[int | str] = field(
+        default_factory=lambda: [1, 2, 3]
+    )  # columns of task.scored: two texts and a number
 
     def __post_init__(self):
         if not self.scale > 0:
@@ -137,12 +139,12 @@ class Embedding(TextTask):
 
 
 def _columns(corpus: Any) -> int:
-    """How many texts each example of a corpus has: two, or more where there are negatives."""
+    """How many texts each example of a corpus has: two, or more with negatives."""
     return len(corpus.columns) if corpus.tsv else 2
 
 
 def read_scored(paths: Sequence[str], columns: Sequence[int | str]) -> Scored | None:
-    """Pairs of texts with a number each; None where no file is named."""
+    """Pairs of texts with scores; None if no file is given."""
     found: list[tuple[str, str, float]] = []
     for path in map(Path, paths):
         for number, (one, other, score) in tables.rows(path, columns):
@@ -157,7 +159,9 @@ def read_scored(paths: Sequence[str], columns: Sequence[int | str]) -> Scored | 
 
 
 class EmbeddingValidation:
-    """How well the second text of each pair is found among all second texts. Texts too long for the model are cut."""
+    """How well the second text of each pair is retrieved among all second texts. Texts too long for the model are
+    truncated.
+    """
 
     def __init__(
         self,

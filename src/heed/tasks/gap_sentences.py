@@ -1,4 +1,5 @@
-"""Gap sentences (Pegasus: Zhang et al., 2020): write the sentences removed from a text, and predict its masked words.
+"""Gap sentences (Pegasus: Zhang et al., 2020): generate the sentences removed from a text, and predict its masked
+words.
 
 Gap sentences are predicted by the decoder, masked words by the encoder through the same output layer.
 """
@@ -24,11 +25,13 @@ from heed.training.loss import Loss, Part, smoothed_cross_entropy
 
 @dataclass(frozen=True)
 class GapSentencesSettings:
-    choice: Literal["principal", "sequential", "random", "lead"] = "principal"  # by ROUGE-1, or as named
+    choice: Literal["principal", "sequential", "random", "lead"] = (
+        "principal"  # how gap sentences are chosen; "principal": by ROUGE-1
+    )
     gap_share: float = 0.3  # share of sentences that are removed
     word_share: float = 0.15  # share of words hidden from the encoder
     masked: float = 0.8  # share of these replaced by the mask
-    swapped: float = 0.1  # and by a random word
+    swapped: float = 0.1  # share of these replaced by a random word
     label_smoothing: float = 0.1  # label smoothing: probability mass spread over the vocabulary
 
     def __post_init__(self):
@@ -57,7 +60,7 @@ class GapSentencesLoss:
 
 
 class GapSentences(Restoration):
-    name, title, Settings = "gap-sentences", "Pre-trained by gap sentences", GapSentencesSettings
+    name, title, Settings = "gap-sentences", "Pre-trained with gap sentences", GapSentencesSettings
     special_tokens, products = ("mask", "gap"), (Summarizer, Translator)
 
     def check_base(self, recipe: Any, base: Package) -> None:

@@ -1,4 +1,4 @@
-"""Image classification: predict which of a few classes an image is of."""
+"""Image classification."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ VALIDATED = 1024  # images in a batch of validation
 class ImageClassificationSettings:
     label_smoothing: float = 0.1  # label smoothing: probability mass spread over the classes
     crop: int = 0  # padding in pixels for random crops; 0 is off
-    flip: bool = False  # flip half of all images horizontally
+    flip: bool = False  # flip half of the images horizontally
     randaugment: int = 0  # RandAugment operations per image; the paper uses 2
     magnitude: float = 9.0  # magnitude of these operations, from 0 to 30
     erasing: float = 0.0  # random erasing: share of images with a rectangle replaced by noise
@@ -150,14 +150,14 @@ class ImageClassification(Task):
 
 
 def prepared_form(data: ImagesConfig, own: Images | None, size: int | None = None) -> Form:
-    """What images are made to be: what the recipe says, else what a trained model reads, else `size`, else what they are."""
+    """The image shape: as in the recipe, else as the trained model reads, else `size`, else as they are."""
     kept = own is not None and data.colours == "auto"
     channels = own.channels if kept else images.channels_of(data.images, data)
     return Form(data.size or (own.size if own else size), channels, data.fit, data.resample)
 
 
 def held_out(every: ImageSet, most: int) -> tuple[ImageSet, ImageSet]:
-    """Images to train on, and some that are set aside: a tenth at most, drawn with a fixed seed."""
+    """Training images, and some that are set aside: at most a tenth, drawn with a fixed seed."""
     count = min(most, len(every) // 10)
     if not count:
         raise ValueError(
@@ -168,7 +168,7 @@ def held_out(every: ImageSet, most: int) -> tuple[ImageSet, ImageSet]:
 
 
 class ImageLoss:
-    """Cross entropy of augmented images; of a mixed one, against both classes by their shares."""
+    """Cross entropy of augmented images; for mixed ones, against both classes by their weights."""
 
     windows = True  # all images have the same number of patches
 
@@ -176,7 +176,7 @@ class ImageLoss:
         self.augment, self.mixing, self.normalize, self.smoothing = augment, mixing, normalize, smoothing
 
     def inputs(self, batch: ImageBatch) -> tuple[Tensor, Tensor, Tensor | float]:
-        """What the model reads, the labels of the partners, and the share of each image itself."""
+        """The model input, the labels of the partners, and the weight of each image itself."""
         x, count = self.augment(from_bytes(batch.images), batch.draws), batch.count
         if self.mixing is None:
             return self.normalize(x[:count]), batch.labels[:count], 1.0
@@ -196,7 +196,7 @@ class ImageLoss:
 
 
 class ImageValidation:
-    """Accuracy and loss on images as they are, without augmentation."""
+    """Accuracy and loss on images without augmentation."""
 
     def __init__(self, valid: ImageSet, processor: Images, samples: int):
         self.valid, self.size, self.store = valid, len(valid), ImageStore(valid)

@@ -1,4 +1,4 @@
-"""Image generation: predict every value of an image from those before it; by class, or as the enlargement of a small image."""
+"""Image generation: predict every value of an image from those before it; by class, or as super-resolution."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ VALIDATED = {"cuda": 64, "cpu": 8}  # images in a batch of validation
 class ImageGenerationSettings:
     by_class: bool = False  # condition on the class of each image
     enlarge: int = 0  # super-resolution: size of the small input image in pixels; 0 is off
-    flip: bool = False  # flip half of all images horizontally
+    flip: bool = False  # flip half of the images horizontally
     valid_images: int = 1000  # number of validation images; 0 is all
 
     def __post_init__(self):
@@ -117,13 +117,13 @@ class ImageGeneration(Task):
 
 
 def asked(settings: ImageGenerationSettings, pixels: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """What a model is told of images, beside their values."""
+    """The conditioning of a model besides the pixel values."""
     told = {"labels": labels} if settings.by_class else {}
     return told | ({"small": shrink(pixels, settings.enlarge)} if settings.enlarge else {})
 
 
 class PixelLoss:
-    """-log p of the values of each image, in the mean; its count is that of the images."""
+    """The mean -log p of the values of each image; its count is the number of images."""
 
     windows = True  # all images have the same number of positions
 

@@ -1,4 +1,4 @@
-"""The objectives of recommendation as parts: what a state is to say of the item that comes next, and of others."""
+"""Losses of recommendation: how a state scores the next item against others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ ROUNDS = 4  # of drawing anew what is no negative; what is left after that does 
 
 
 class Predictions(NamedTuple):
-    """States at which items are predicted, the items, the matrix and the bias of all items, and what each history has seen."""
+    """States where items are predicted, the items, the matrix and bias of all items, and what each history has seen."""
 
     states: Float[Tensor, "n dim"]
     expected: Int[Tensor, " n"]  # -1 at padding, which does not count
@@ -48,13 +48,15 @@ def seen_keys(given: Predictions) -> Int[Tensor, " m"]:
 
 
 def is_seen(given: Predictions, items: Int[Tensor, "n k"], keys: Int[Tensor, " m"]) -> Bool[Tensor, "n k"]:
-    """Which items the history of their row has, by the keys of all that is seen."""
+    """Which items are in the history of their row, by the keys of all seen items."""
     asked = given.history[:, None] * len(given.weight) + items
     return keys[torch.searchsorted(keys, asked).clamp(max=len(keys) - 1)] == asked
 
 
 def unseen(given: Predictions, count: int) -> tuple[Int[Tensor, "n k"], Bool[Tensor, "n k"]]:
-    """Items drawn evenly among those that a history does not have, and which of them are such: in a small log a draw may fail."""
+    """Items sampled uniformly among those not in a history, and which of them are valid: in a small log a draw may
+    fail.
+    """
     shape, keys = (len(given.states), count), seen_keys(given)
     drawn = torch.randint(len(given.weight), shape, device=given.states.device)
     wrong = is_seen(given, drawn, keys)
@@ -66,13 +68,15 @@ def unseen(given: Predictions, count: int) -> tuple[Int[Tensor, "n k"], Bool[Ten
 
 @dataclass(frozen=True)
 class BinaryCrossEntropy:
-    """The next item against items drawn at random: the paper's. `calibration` above 0 makes it gBCE (Petrov and Macdonald, 2023)."""
+    """Binary cross entropy of the next item against random items, as in the paper. `calibration` above 0 makes it
+    gBCE (Petrov and Macdonald, 2023).
+    """
 
     negatives: int = 1
     calibration: float = 0.0
 
     def power(self, items: int) -> float:
-        """The exponent of the probability of the next item: 1, or what corrects for the share of negatives that are drawn."""
+        """The exponent of the probability of the next item: 1, or a correction for the share of sampled negatives."""
         share = min(1.0, self.negatives / max(1, items - 1))
         return share * (self.calibration * (1 - 1 / share) + 1 / share)
 
@@ -86,8 +90,8 @@ class BinaryCrossEntropy:
 
 @dataclass
 class SampledSoftmax:
-    """Cross entropy over items drawn for the whole batch by `draws`, which sums to 1; scores are corrected by log q (Bengio and
-    Senécal, 2008), so that with more of them it becomes that over all items.
+    """Cross entropy over items sampled for the whole batch by `draws`, which sums to 1; scores are corrected by log q
+    (Bengio and Senécal, 2008), so that it converges to cross entropy over all items.
     """
 
     negatives: int
@@ -122,7 +126,9 @@ class FullCrossEntropy:
 
 @dataclass(frozen=True)
 class ContrastiveViews:
-    """Of all views of a batch, which is the other one of the same history (CL4SRec; NT-Xent, Chen et al., 2020)?"""
+    """Contrastive loss: which of all views of a batch is the other one of the same history (CL4SRec; NT-Xent, Chen et
+    al., 2020)?
+    """
 
     weight: float
     temperature: float
@@ -141,7 +147,7 @@ class ContrastiveViews:
 
 
 class RecommendationLoss:
-    """What is predicted at each place of a batch, and with `contrastive`, that two views of a history are alike."""
+    """The predictions of a batch and, with `contrastive`, the agreement of two views of a history."""
 
     def __init__(self, items: ItemLoss, contrastive: ContrastiveViews | None = None):
         self.items, self.contrastive = items, contrastive

@@ -31,7 +31,7 @@ class LanguageSettings:
     reading: Literal["stream", "documents", "random"] = (
         "stream"  # one text with carried state; documents that do not see each other; windows at random offsets
     )
-    document: DocumentKind = "paragraph"  # lines between blank lines; or a file, or one line
+    document: DocumentKind = "paragraph"  # what is a document: a file, lines separated by blank lines, or a single line
     label_smoothing: float = 0.0  # label smoothing: probability mass spread over the vocabulary
 
     def __post_init__(self):
@@ -53,16 +53,16 @@ class LanguageModelling(StreamTask):
 
     @property
     def independent(self) -> bool:
-        """Whether windows and documents do not see each other."""
+        """Whether windows and documents do not attend to each other."""
         return self.settings.reading != "stream"
 
     @property
     def equal_batches(self) -> bool:
-        """Whether all batches have the same shape, but for the last of an epoch."""
+        """Whether all batches have the same shape, except for the last of an epoch."""
         return self.settings.reading != "documents"
 
     def corpus_summaries(self, recipe: Any, prepared: Prepared) -> list[str]:
-        """A sentence on each of several corpora, if they are told apart."""
+        """A sentence on each of several corpora, if they are kept apart."""
         if not (self.independent and recipe.data.corpora):
             return []  # one text: `notes` says how long it is
         found = []
@@ -172,6 +172,6 @@ class LanguageModelling(StreamTask):
 
 
 def corpus_ranges(stream: Stream) -> list[tuple[int, int]]:
-    """Where the text of each corpus begins and ends, in tokens."""
+    """The token range of each corpus."""
     firsts = stream.documents[np.flatnonzero(np.diff(stream.corpora, prepend=-1))].tolist()
     return list(zip(firsts, [*firsts[1:], len(stream)], strict=True))

@@ -1,4 +1,4 @@
-"""The losses of language modelling: over a stream with carried state, and over texts that are read independently."""
+"""Losses of language modelling: over a stream with carried state, and over independent texts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ def token_loss(
 
 
 class IndependentLoss:
-    """Cross entropy of texts that do not see each other: padded, a row each, or packed into one row."""
+    """Cross entropy of independent texts: padded, one per row, or packed into one row."""
 
     prefers_packing = True  # where the model can
 
@@ -44,7 +44,7 @@ class IndependentLoss:
 
 
 class LanguageLoss:
-    """Cross entropy, window after window. The state is carried over; gradients are not.
+    """Cross entropy, window by window. The state is carried over; gradients are not.
 
     (Truncated backpropagation through time: Williams and Peng, 1990.)
     """
@@ -63,7 +63,7 @@ class LanguageLoss:
         return token_loss(model, states, batch, self.smoothing)
 
     def _state(self, model: ContinuesText, batch: Window) -> Any:
-        """Where the text continues from."""
+        """The state from which the text continues."""
         kept, self.kept = self.kept, None
         if self.state is not None and not batch.begins:
             return self.state
@@ -78,7 +78,7 @@ class LanguageLoss:
         return {f"{i}.{j}": part for i, layer in enumerate(layers) for j, part in enumerate(layer)}
 
     def restore_recurrent_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Continue from what `recurrent_state` gave."""
+        """Continue from what `recurrent_state` returned."""
         layers: dict[int, dict[int, Tensor]] = {}
         for name, part in tensors.items():
             layer, number = map(int, name.split("."))

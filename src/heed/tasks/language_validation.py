@@ -1,4 +1,4 @@
-"""The validation of a language model: its loss on a text, and how some of the lines might continue."""
+"""The validation of a language model: its loss on a text, and sample continuations of some lines."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ PROMPT, CONTINUATION = 8, 30  # tokens of a sample
 
 
 class LanguageValidation:
-    """A text that is read as one stream, window after window."""
+    """A text that is read as one stream, window by window."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class LanguageValidation:
 
 
 class IndependentValidation(LanguageValidation):
-    """Documents that do not see each other; with `document` None each corpus is one long text, cut into windows."""
+    """Independent documents; with `document` None each corpus is one long text, split into windows."""
 
     def __init__(self, lines: Sequence[Line], vocabulary: Vocabulary, document: DocumentKind | None, **rest: Any):
         super().__init__(lines, vocabulary, **rest)

@@ -1,4 +1,4 @@
-"""Which length penalty translates the validation set best: one beam search, ranked by each, and one more to confirm."""
+"""Tuning of the length penalty on the validation set: one beam search, ranked with each, and one more to confirm."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,10 +41,9 @@ class LengthPenalty(NamedTuple):
 def choose(
     model: nn.Module, sets: Sequence[tuple[Pair, Texts]], search: DecodingConfig, sentences: int, batch_tokens: int
 ) -> LengthPenalty | None:
-    """The best alpha for a model on at most so many sentences of `sets`, one of each direction; None if there is no beam to rank.
-
-    Ranking one beam anew is cheap, but a search with a higher penalty may find worse that is longer: so the nearest
-    alpha that promises a gain is searched with, and must keep it.
+    """The best alpha for a model on at most this many sentences of `sets`, one per direction; None if there is no
+    beam to rank. Reranking one beam is cheap, but a search with a higher penalty may find worse, longer hypotheses:
+    so the nearest alpha that promises a gain must confirm it in a search.
     """
     if search.beam == 1 or search.sample:
         return None
@@ -53,7 +52,7 @@ def choose(
     ]
 
     def bleu(config: DecodingConfig, alphas: Sequence[float]) -> dict[float, float]:
-        """The BLEU of each alpha by what one search finds, the mean of all sets."""
+        """The BLEU of each alpha by reranking one search, averaged over all sets."""
         found = [(pair, *hypotheses(model, pair, texts, config, batch_tokens)) for pair, texts in few]
         return {alpha: sum(_bleu(*own, config, alpha) for own in found) / len(found) for alpha in alphas}
 
@@ -81,7 +80,9 @@ def _bleu(
 def hypotheses(
     model: nn.Module, vocabularies: Pair, texts: Texts, search: DecodingConfig, batch_tokens: int
 ) -> tuple[list[list[Hypothesis]], list[str]]:
-    """What a beam search found for each source, and the references; sources that the model has no positions for are left out."""
+    """The hypotheses of a beam search for each source, and the references; sources too long for the model are
+    skipped.
+    """
     bundle = ModelBundle([model.eval()], vocabularies)
     ids = vocabularies[0].encode([source for source, _ in texts])
     kept = [row for row, own in enumerate(ids) if 0 < len(own) < bundle.max_length]
@@ -93,7 +94,7 @@ def hypotheses(
 
 
 def rank(found: Sequence[Hypothesis], search: DecodingConfig, alpha: float) -> Hypothesis:
-    """The best hypothesis of a search, had its length penalty been `alpha`."""
+    """The best hypothesis of a search with another length penalty, `alpha`."""
     penalty = PENALTIES[search.penalty]
 
     def score(one: Hypothesis) -> float:

@@ -1,4 +1,4 @@
-"""Masked language modelling (BERT: Devlin et al., 2019): predict hidden words of a text from all others.
+"""Masked language modelling (BERT: Devlin et al., 2019): predict hidden words of a text from the rest.
 
 With pairs, also whether the second text follows the first (BERT), or whether the two are in order (ALBERT: Lan et al., 2020).
 """
@@ -21,10 +21,9 @@ from heed.training.loss import Loss, Part, chunked_cross_entropy
 
 @dataclass(frozen=True)
 class MaskedLoss:
-    """Cross entropy of the hidden words; and of pairs, each times `pair_weight`.
-
-    The mean over words plus the mean over pairs is minimized: the weight is how many words are hidden in a full row, so that
-    the sums of batches and processes add up.
+    """Cross entropy of the hidden words, and of pairs times `pair_weight`. The mean over words plus the mean over
+    pairs is minimized: the weight is the number of hidden words in a full row, so that sums over batches and
+    processes add up.
     """
 
     pair_weight: float = 0.0

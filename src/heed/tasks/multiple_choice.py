@@ -1,4 +1,4 @@
-"""Multiple choice: predict which of several continuations or answers is right."""
+"""Multiple choice: predict which of several continuations or answers is correct."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +19,8 @@ from heed.vocabularies.text_parts import SEPARATOR
 
 @dataclass(frozen=True)
 class MultipleChoiceSettings:
-    choices: int | None = None  # how many of data.columns are choices; all between the first and the last by default
-    first_choice: int = 0  # the number of the first choice in the files: 0 or 1; letters begin with A
+    choices: int | None = None  # number of data.columns that are choices (default: all between the first and the last)
+    first_choice: int = 0  # number of the first choice in the files, 0 or 1; letters start at A
     label_smoothing: float = 0.0  # label smoothing: probability mass spread over the choices
     lm_weight: float = 0.0  # weight of an auxiliary language-modelling loss on the same texts
 
@@ -59,7 +59,9 @@ class MultipleChoice(TextUnderstanding):
             raise ValueError("data.source is set, but multiple choice needs tables: set data.tsv")
 
     def labels_of(self, files: TextFiles, base: Package | None) -> Labels:
-        """The numbers of the choices, as the files count them. Reading all of them checks that they are as many everywhere."""
+        """The numbers of the choices, as in the files. Reading all of them checks that their number is the same
+        everywhere.
+        """
         counts = {line.source.count(SEPARATOR) for line in files.train()}
         first = self.settings.first_choice
         return Labels([str(first + i) for i in range(max(counts))])

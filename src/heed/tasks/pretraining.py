@@ -1,4 +1,4 @@
-"""What the tasks share that an encoder is pre-trained by: rows of text in which words are hidden."""
+"""Shared by the pre-training tasks of encoders: rows of text with hidden words."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ Measure = Callable[[nn.Module, Sequence[MaskedBatch]], dict[str, float]]
 
 
 class Pretraining(StreamTask):
-    """An encoder learns from text alone."""
+    """Pre-training of an encoder on plain text."""
 
     sections: ClassVar[Mapping[str, type]] = {"data": DataConfig, "subwords": SubwordsConfig}
     special_tokens, example = ("mask",), "heed fill {} TEXT"
@@ -141,7 +141,7 @@ def validation_batches(
 
 
 class PretrainingValidation:
-    """A text with the same words hidden each time: what is measured, and some rows with what the model writes there."""
+    """A text with the same words hidden each time: scores, and some rows with the model's predictions."""
 
     def __init__(
         self, batches: Sequence[MaskedBatch], vocabulary: Vocabulary, measure: Measure, size: int, samples: int

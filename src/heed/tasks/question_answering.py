@@ -1,4 +1,4 @@
-"""Extractive question answering: find the part of a text that answers a question, or that there is none."""
+"""Extractive question answering: find the span of a text that answers a question, or that there is none."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -162,7 +162,7 @@ def _checked(question: Question, path: str) -> Question:
 
 
 def answer_loss(model: FindsAnswers, batch: LabelledBatch) -> Loss:
-    """The mean of the cross entropies of the first and of the last token of the answer."""
+    """The mean cross entropy of the first and the last token of the answer."""
     logits = model.find_answer(*batch.inputs)
     exact = torch.promote_types(logits.dtype, torch.float32)
     logp = logits.to(exact).masked_fill(~batch.valid[..., None], -torch.inf).log_softmax(dim=1)
@@ -171,7 +171,9 @@ def answer_loss(model: FindsAnswers, batch: LabelledBatch) -> Loss:
 
 
 class AnsweringValidation:
-    """The loss and the scores of answers. Where questions may have none, the threshold is the one with the best F1 here."""
+    """The loss and the scores of answers. If questions may be unanswerable, the threshold is the one with the best F1
+    here.
+    """
 
     def __init__(self, questions: Sequence[Question], product: Any, unanswerable: bool, *, budget: int, samples: int):
         self.questions, self.product, self.unanswerable = questions, product, unanswerable

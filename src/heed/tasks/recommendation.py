@@ -1,4 +1,4 @@
-"""Recommendation: predict which item comes next for a user, from the log of all (SASRec, CL4SRec, BERT4Rec)."""
+"""Recommendation: predict the next item of a user from an interaction log (SASRec, CL4SRec, BERT4Rec)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,29 +37,29 @@ SHOWN = 5  # items of a history that are shown
 
 @dataclass(frozen=True)
 class RecommendationSettings:
-    objective: Literal["cross-entropy", "bce", "gbce", "sampled-softmax"] = "cross-entropy"  # "bce" is SASRec's
-    negatives: int = (
-        0  # items that each prediction is compared with; by default 1 for bce, 256 for gbce, 1,024 for sampled-softmax
+    objective: Literal["cross-entropy", "bce", "gbce", "sampled-softmax"] = (
+        "cross-entropy"  # training loss; the SASRec paper uses "bce"
     )
-    calibration: float = 0.75  # of gbce: 0 is bce, 1 is as if all items were compared
-    popularity: float = 0.75  # sampled-softmax draws items by frequency to this power; 0 is uniform
-    label_smoothing: float = 0.0  # of cross-entropy
+    negatives: int = 0  # negative items per prediction (default: 1 for bce, 256 for gbce, 1,024 for sampled-softmax)
+    calibration: float = 0.75  # calibration of gbce: 0 is plain bce, 1 is calibrated as if all items were scored
+    popularity: float = 0.75  # sampled-softmax: negatives are drawn by frequency to this power; 0 is uniform
+    label_smoothing: float = 0.0  # label smoothing, for cross-entropy
     long: Literal["last", "windows"] = (
-        "last"  # for histories beyond model.max_length: the last items only, or all in windows
+        "last"  # histories longer than model.max_length: keep the last items, or split into windows
     )
     mask_share: float = 0.2  # share of masked items, for models like BERT4Rec
     mask_last: float = 0.1  # share of histories in which only the last item is masked
     contrastive: float = (
         0.0  # weight of CL4SRec's contrastive loss between two views of each history; 0 is off, the paper uses 0.1
     )
-    temperature: float = 1.0  # temperature of that loss
+    temperature: float = 1.0  # temperature of the contrastive loss
     augmentations: list[str] = field(
         default_factory=lambda: ["crop", "mask", "reorder"]
-    )  # the views are drawn from these
-    crop: float = 0.6  # share of a history that stays
-    mask: float = 0.3  # share of its items that are masked
-    reorder: float = 0.6  # share that is shuffled
-    histories: bool = True  # the model folder keeps the histories of users, for heed recommend --user and heed evaluate
+    )  # augmentations that create the views
+    crop: float = 0.6  # crop: share of the history to keep
+    mask: float = 0.3  # mask: share of items to mask
+    reorder: float = 0.6  # reorder: share of items to shuffle
+    histories: bool = True  # store user histories in the model folder, for heed recommend --user and heed evaluate
     valid_users: int = 0  # number of validation users; 0 is all
 
     def __post_init__(self):
@@ -81,7 +81,7 @@ class RecommendationSettings:
 
     @property
     def count(self) -> int:
-        """How many negatives there are."""
+        """The number of negatives."""
         return self.negatives or {"bce": 1, "gbce": 256}.get(self.objective, 1024)
 
 
@@ -239,7 +239,7 @@ class Recommendation(Task):
 
 
 class RecommendationValidation:
-    """The rank of the item that came next, among all that the user has not seen."""
+    """The rank of the next item among all that the user has not seen."""
 
     def __init__(self, held: Held, log: PreparedLog, samples: int):
         self.held, self.log, self.size = held, log, len(held.users)

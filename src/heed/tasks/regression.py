@@ -1,4 +1,4 @@
-"""Regression: predict a number for a text or a pair of texts, such as how similar two sentences are."""
+"""Regression: predict a number for a text or a pair of texts, such as their similarity."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,6 @@
-"""Replaced tokens (ELECTRA: Clark et al., 2020): a generator writes words into the gaps of a text, and a discriminator finds them."""
+"""Replaced-token detection (ELECTRA: Clark et al., 2020): a generator fills gaps in a text, and a discriminator
+detects its words.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ class ReplacedTokensSettings(RowSettings):
     masked: float = (
         0.85  # of the hidden tokens, how many become the mask for the generator: as in the code of the paper
     )
-    random: float = 0.0  # and by another token; the rest is unchanged
+    random: float = 0.0  # share of these replaced by a random token; the rest is unchanged
     weight: float = 50.0  # weight of the discriminator's loss
 
     def __post_init__(self):
@@ -34,9 +36,9 @@ class ReplacedTokensSettings(RowSettings):
 
 @dataclass(frozen=True)
 class ReplacedTokensLoss:
-    """Cross entropy of the generator's hidden words, plus `weight` times that of the discriminator, of each token.
-
-    The words are drawn from the generator's distribution, without a gradient; one that it gets right counts as original. `pad` is no token.
+    """Cross entropy of the generator's hidden words, plus `weight` times that of the discriminator on each token.
+    Words are sampled from the generator's distribution, without a gradient; a correct one counts as original. `pad`
+    is ignored.
     """
 
     weight: float
@@ -70,7 +72,7 @@ class ReplacedTokensLoss:
 
 
 class ReplacedTokens(Pretraining):
-    name, title, Settings = "replaced-tokens", "Pre-trained by replaced tokens", ReplacedTokensSettings
+    name, title, Settings = "replaced-tokens", "Pre-trained with replaced-token detection", ReplacedTokensSettings
     needs, best, head = DetectsReplacedWords, "loss", "joint"
     products = (MaskFiller, ReplacedDetector)
     metrics = (

@@ -23,7 +23,7 @@ from heed.training.loss import (
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Cross entropy with label smoothing. The output layer sees no padding."""
+    """Cross entropy with label smoothing. Padding is removed before the output layer."""
 
     smoothing: float = 0.1
 
@@ -69,9 +69,8 @@ class RDrop:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """Word-level distillation (Kim and Rush, 2016): for a `share` of the loss the teachers' distribution is the target.
-
-    Teachers have the student's vocabulary. Several are an ensemble: the mean of their probabilities counts.
+    """Word-level distillation (Kim and Rush, 2016): for a `share` of the loss the teachers' distribution is the
+    target. Teachers have the student's vocabulary. Several form an ensemble: their probabilities are averaged.
     """
 
     teachers: tuple[nn.Module, ...]

@@ -1,4 +1,4 @@
-"""Which shortlist a model may have: the shortest with which it translates the validation set as well as with all its subwords."""
+"""The shortlist of a model: the shortest with which it translates the validation set as well as with all subwords."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,9 @@ LOST = 0.1  # points of BLEU, and of chrF, at most
 def choose(
     model: nn.Module, vocabularies: Pair, table: TranslationTable, pairs: Sequence[tuple[str, str]], batch_tokens: int
 ) -> Shortlist | None:
-    """None where no list is short enough to be worth having, or each one loses quality. `pairs` are texts and references."""
+    """None if no shortlist is short enough to be useful, or each one loses quality. `pairs` are texts and
+    references.
+    """
     bundle = ModelBundle([model.eval()], vocabularies)
     sources = vocabularies[0].encode([source for source, _ in pairs[:CHECKED]])
     kept = [i for i, ids in enumerate(sources) if 0 < len(ids) < bundle.max_length]
@@ -38,7 +40,7 @@ def choose(
 def _scores(
     bundle: ModelBundle, sources: Sentences, references: list[str], shortlist: Shortlist | None, batch_tokens: int
 ) -> list[float]:
-    """BLEU and chrF of greedy translations from the tokens on a shortlist."""
+    """BLEU and chrF of greedy translations with a shortlist."""
     translations, config = [""] * len(sources), DecodingConfig(beam=1)
     for rows in by_length([len(ids) + 1 for ids in sources], batch_tokens):
         batch = [sources[row] for row in rows]

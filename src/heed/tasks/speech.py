@@ -1,4 +1,4 @@
-"""Speech recognition, and speech translation: write what is said in a recording (Speech-Transformer)."""
+"""Speech recognition and speech translation (Speech-Transformer)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -43,10 +43,10 @@ class SpeechSettings:
     )
     label_smoothing: float = 0.1
     mask_bands: int = 2  # SpecAugment: number of frequency bands masked per recording
-    mask_band: float = 0.3  # maximum width, as a share of a frame
-    mask_stretches: int = 2  # number of time spans masked
-    mask_stretch: int = 40  # maximum length, in frames
-    mask_share: float = 0.2  # and no more than this share of a recording
+    mask_band: float = 0.3  # maximum width of a band, as a share of all frequencies
+    mask_stretches: int = 2  # SpecAugment: number of time spans masked per recording
+    mask_stretch: int = 40  # maximum length of a span, in frames
+    mask_share: float = 0.2  # maximum share of a recording masked in time
     valid_recordings: int = 0  # number of validation examples; 0 is all
 
     def __post_init__(self):
@@ -130,7 +130,7 @@ class SpeechRecognition(Task):
         return Prepared(whole, self._usable(corpus, written), held, processors, sizes, renewed=written.renewed)
 
     def _usable(self, corpus: SpeechCorpus, written: Written) -> Speech:
-        """The recordings that are long enough to be one state, and have a text."""
+        """The recordings that are long enough for one state, and have a text."""
         ids = encoded(written.target, corpus.texts)
         rows = [i for i, own in enumerate(ids) if own and corpus.lengths[i] >= FEWEST_FRAMES]
         if not rows:
@@ -205,7 +205,7 @@ FEWEST_FRAMES = 7  # two convolutions with stride 2 need as many
 
 
 def hold_out(utterances: list, count: int) -> tuple[list, list]:
-    """Recordings to train on and to validate on, drawn evenly from all."""
+    """Training and validation recordings, drawn evenly from all."""
     count = count or min(MOST_HELD, max(1, len(utterances) // SHARE_HELD))
     if count >= len(utterances):
         raise ValueError(
@@ -216,7 +216,7 @@ def hold_out(utterances: list, count: int) -> tuple[list, list]:
 
 
 class SpeechValidation:
-    """Error rates of what the search finds, and the loss."""
+    """Error rates of the search results, and the loss."""
 
     def __init__(self, recipe: Any, prepared: Prepared, chosen: SpeechSettings):
         speech, self.processors = prepared.valid, prepared.processors

@@ -17,7 +17,7 @@ from heed.training.loss import Loss, Part, smoothed_cross_entropy
 def ctc_loss(
     logits: Float[Tensor, "b s classes"], counts: list[int], labels: Int[Tensor, " n"], label_counts: list[int]
 ) -> Float[Tensor, ""]:
-    """-log p of the texts, summed; the blank is the last class. A text that its recording is too short for does not count."""
+    """-log p of the texts, summed; the blank is the last class. A text too long for its recording is ignored."""
     exact = logits if logits.dtype == torch.float64 else logits.float()
     logp = exact.log_softmax(dim=-1).transpose(0, 1)
     blank = logits.shape[-1] - 1
@@ -28,7 +28,7 @@ def ctc_loss(
 
 @dataclass(frozen=True)
 class SpeechLoss:
-    """(1 - ctc) times the cross entropy of each next token, plus ctc times the loss of CTC, both summed over their tokens."""
+    """(1 - ctc) times the cross entropy of each next token, plus ctc times the CTC loss, both summed over their tokens."""
 
     ctc: float = 0.3
     smoothing: float = 0.1

@@ -1,4 +1,4 @@
-"""What the tasks share that learn from one text, read as a stream of tokens: language models, and encoders before any task."""
+"""Shared by tasks that read one text as a stream of tokens: language models, and pre-training of encoders."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,12 +21,12 @@ Lines = Callable[[], Iterable[Line]]
 
 
 class StreamTask(TextTask):
-    """Lines of text, one after another; their tokens are kept as one stream."""
+    """Lines of text, stored as one stream of tokens."""
 
     unit, one_sided, filtered = "texts", True, False
 
     def boundaries(self) -> DocumentKind | None:
-        """What a document is; None where the text is one."""
+        """What counts as a document; None if the text is one."""
         raise NotImplementedError
 
     def _check_length(self, recipe: Any) -> None:
@@ -34,7 +34,7 @@ class StreamTask(TextTask):
             raise ValueError("filters are for pairs: a language model reads all of its text unchanged")
 
     def prepare(self, recipe: Any, base: Package | None, tell: Tell) -> Prepared:
-        """One text, line after line. Without another to validate on, its last lines are set aside, or those of each corpus."""
+        """One text, line by line. Without validation files, its last lines are set aside, or those of each corpus."""
         files = TextFiles(recipe.data, one_sided=True, tell=tell)
         train, valid, held = files.train, files.valid(), [0]
         document = self.boundaries()
@@ -65,7 +65,7 @@ class StreamTask(TextTask):
 
 
 def hold_out(files: TextFiles, each: bool, tell: Tell) -> tuple[Lines, list[Line], list[int]]:
-    """What to train on, the last lines to validate on, and how many they are; of `each` corpus, or of them all."""
+    """The training text, the last lines for validation, and how many they are; of `each` corpus, or of all."""
     counts = Counter(line.corpus * each for line in counted(files.train(), "counting", tell))
     if min(counts.values()) < 2:
         which = "a corpus" if len(counts) > 1 else "data.source"

@@ -1,4 +1,4 @@
-"""Which vocabulary a task learns for a model, and which [subwords] settings go with it."""
+"""Which vocabulary a task learns for a model, and the valid [subwords] settings."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ WHOLE = ("words", "characters", "bytes")  # kinds without subwords
 
 
 def vocabulary_kind(task: Any, recipe: Any) -> str | None:
-    """The kind of vocabulary of the model's family; None where heed's own, or one without subwords, is learned."""
+    """The kind of vocabulary of the model's family; None if Heed's own, or one without subwords, is learned."""
     whole = recipe.subwords.kind in WHOLE and task.any_vocabulary
     return None if whole else recipe.model.vocabulary
 
 
 def check_subwords(task: Any, recipe: Any) -> None:
-    """Refuse settings of [subwords] that mean nothing for this task and model."""
+    """Refuse [subwords] settings that do not apply to this task and model."""
     c, plain, kind = recipe.subwords, SubwordsConfig(), vocabulary_kind(task, recipe)
     if c.kind in ("characters", "bytes") and not task.any_vocabulary:
         raise ValueError(

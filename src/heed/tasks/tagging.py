@@ -1,4 +1,4 @@
-"""Tagging: predict the label of each word, such as the names in a text (token classification)."""
+"""Tagging: predict the label of each word, such as named entities (token classification)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -153,7 +153,7 @@ class Tagging(TokenTask):
 
 @dataclass(frozen=True)
 class TagLoss:
-    """Cross entropy of the labels of words, read off their first pieces."""
+    """Cross entropy of word labels, at their first pieces."""
 
     smoothing: float = 0.0
 
@@ -164,7 +164,7 @@ class TagLoss:
 
 
 class TaggingValidation:
-    """The loss and the scores of the labels of words. Long sentences are read in windows."""
+    """The loss and scores of word labels. Long sentences are read in windows."""
 
     def __init__(
         self,

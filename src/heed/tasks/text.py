@@ -1,4 +1,4 @@
-"""What the tasks on lines of text share: files, vocabularies, filters, batches."""
+"""Shared by tasks on lines of text: files, vocabularies, filters, batches."""
 
 import dataclasses
 import shutil
@@ -27,7 +27,9 @@ from heed.vocabularies.vocabulary import Pair
 
 
 class TextTask(Task):
-    """Pairs of lines, or lines `one_sided`; both sides are encoded by vocabularies, unless the target is a label (`label_target`)."""
+    """Pairs of lines, or lines if `one_sided`; both sides are encoded by vocabularies, unless the target is a label
+    (`label_target`).
+    """
 
     sections: ClassVar[Mapping[str, type]] = {
         "data": DataConfig, "filters": FiltersConfig, "subwords": SubwordsConfig, "vectors": VectorsConfig, "decoding": DecodingConfig,
@@ -171,19 +173,19 @@ class TextTask(Task):
         )
 
     def table(self) -> TableReader:
-        """What reads the tables that data.tsv names."""
+        """The reader of the tables in data.tsv."""
         return tables.table
 
     def reading_key(self) -> list[Any]:
-        """What else decides which texts are read from the files."""
+        """Further settings that determine which texts are read from the files."""
         return []
 
     def processors(self, recipe: Any, pair: Pair, files: TextFiles, base: Package | None) -> dict[str, Any]:
-        """What turns text into ids, by the names that the model folder gives them."""
+        """The vocabularies, by their names in the model folder."""
         return dict(zip(("source", "target"), pair, strict=True))
 
     def sizes(self, pair: Pair, base: Package | None) -> dict[str, int | None]:
-        """A pre-trained model keeps its vocabulary, which may have room to spare."""
+        """A pre-trained model keeps its vocabulary, which may have unused entries."""
         if base is not None:
             return {}
         joint = pair[0].key() == pair[1].key()
@@ -214,7 +216,7 @@ class TextTask(Task):
         return in_processes(made, position, workers=worker_count()) if apart else made.start(position)
 
     def noise(self, prepared: Prepared) -> Any:
-        """What corrupts the source of each example, if anything does."""
+        """The noise applied to the source of each example, if any."""
         return None
 
     def longest(self, recipe: Any, prepared: Prepared, max_length: int) -> int:
@@ -260,7 +262,7 @@ class TextTask(Task):
         return notes + self.trained_too(prepared)
 
     def trained_too(self, prepared: Prepared) -> list[str]:
-        """A sentence on validation texts that are also trained on, if there are any."""
+        """A sentence on validation texts that are also trained on, if any."""
         sides = ("source",) if self.one_sided or self.label_target else ("source", "target")
         texts = {side: [line[number] for line in prepared.valid] for number, side in enumerate(sides)}
         return trained_too(prepared.train.folder, texts, "filters.overlap removes them from training")
@@ -290,6 +292,6 @@ class TextTask(Task):
 
 
 def max_source(prepared: Prepared) -> int:
-    """The longest source of training, with its special tokens: a longer one is split, not guessed at."""
+    """The longest training source, with special tokens: longer ones are split."""
     vocabulary = next(iter(prepared.processors.values()))
     return prepared.train.longest + len(vocabulary.special.before) + 1

@@ -1,4 +1,4 @@
-"""Losses of tasks that tell something of a text: a label, a number, a choice; with the language-model loss beside them."""
+"""Losses of tasks that predict a label, a number or a choice for a text, with an optional language-modelling loss."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class LabelLoss:
 
 
 def squared_error(outputs: Float[Tensor, "n 1"], numbers: Float[Tensor, " n"]) -> Loss:
-    """What regression minimizes."""
+    """The loss of regression."""
     exact = torch.promote_types(outputs.dtype, torch.float32)
     total = (outputs[:, 0].to(exact) - numbers.to(exact)).square().sum()
     return Loss(total, total.detach(), len(numbers))
@@ -34,10 +34,8 @@ def squared_error(outputs: Float[Tensor, "n 1"], numbers: Float[Tensor, " n"]) -
 
 @dataclass(frozen=True)
 class TextLoss:
-    """The loss of a task on what a model tells of texts, each of which may have several `inputs`.
-
-    With a `lm_weight` that of the language model is added (Radford et al., 2018): of every input the mean -log p of its
-    tokens, and of these the mean.
+    """The loss of a task on the predictions for texts, each of which may have several `inputs`. With `lm_weight` the
+    language-modelling loss is added (Radford et al., 2018): the mean over inputs of the mean -log p of their tokens.
     """
 
     loss: Callable[[Any, Any], Loss]
@@ -64,7 +62,7 @@ class TextLoss:
 
 
 def language_loss(model: ClassifiesStates, states: Float[Tensor, "b t dim"], batch: LabelledBatch) -> Float[Tensor, ""]:
-    """The mean -log p of the tokens after the first of each input, added over the inputs."""
+    """The mean -log p of the tokens after the first of each input, summed over the inputs."""
     following, exact = batch.valid[:, 1:], torch.promote_types(states.dtype, torch.float32)
     weights = (following.to(exact) / following.sum(dim=1, keepdim=True))[following]
     states, expected = states[:, :-1][following], batch.source[:, 1:][following]

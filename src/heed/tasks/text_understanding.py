@@ -1,4 +1,4 @@
-"""What the tasks share that tell something of a text: classification, regression, multiple choice."""
+"""Shared by classification, regression and multiple choice."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 
 class TextUnderstanding(TextTask):
-    """A text in parts, and what is told of it."""
+    """A text in parts, and its label, number or choice."""
 
     needs, label_target = ClassifiesText, True
     products: ClassVar[tuple[type[Classifier], ...]]
@@ -34,11 +34,11 @@ class TextUnderstanding(TextTask):
     # what differs
 
     def labels_of(self, files: TextFiles, base: Package | None) -> Vocabulary:
-        """What can be told."""
+        """The possible labels."""
         raise NotImplementedError
 
     def head_sizes(self, labels: Any) -> dict[str, Any]:
-        """The fields of a model's config that decide its head."""
+        """The fields of a model's config that determine its head."""
         raise NotImplementedError
 
     def task_loss(self, smoothing: float) -> Callable[[Any, Any], Loss]:
@@ -130,7 +130,7 @@ class TextUnderstanding(TextTask):
         )
 
     def _facts(self, recipe: Any) -> dict[str, Any]:
-        """What a folder says of how texts are read, and where they were in the files."""
+        """What a folder records about how texts are read, and their columns in the files."""
         one, settings = recipe.data.parts[0] if not recipe.data.phrasebook else None, self.settings
         found: dict[str, Any] = {"texts": text_count(one) if one else 1}
         if one is not None and one.tsv:
@@ -148,7 +148,9 @@ def text_count(corpus: Any) -> int:
 
 
 def text_input(vocabulary: Vocabulary, base: Package | None, frozen: bool) -> TextParts:
-    """How texts are read: as the vocabulary has it, else between three tokens, which are new unless the model is `frozen`."""
+    """The special tokens of texts: those of the vocabulary, else three tokens, which are new unless the model is
+    `frozen`.
+    """
     if isinstance(vocabulary, TextParts):
         return vocabulary
     special = vocabulary.special
@@ -161,7 +163,7 @@ def text_input(vocabulary: Vocabulary, base: Package | None, frozen: bool) -> Te
 
 
 class UnderstandingValidation:
-    """The loss and the scores of what is told of texts. Those too long for the model are cut."""
+    """The loss and scores of predictions. Texts too long for the model are truncated."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the tasks share that tell something of tokens: tagging, question answering. Long texts are read in windows."""
+"""Shared by tagging and question answering. Long texts are read in windows."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -25,7 +25,7 @@ EDITION = 1  # of the rows in the cache
 
 
 class Examples(NamedTuple):
-    """What the files hold; `counts` are of what was left out or mended while they were read; `scheme` is that of `labels`."""
+    """The contents of the files; `counts` are those of skipped or repaired examples; `scheme` is that of `labels`."""
 
     train: list[Any]
     valid: list[Any]
@@ -36,7 +36,7 @@ class Examples(NamedTuple):
 
 
 class TokenTask(Task):
-    """Examples as rows of tokens with what is told of them."""
+    """Examples as rows of tokens with their labels."""
 
     any_vocabulary: ClassVar[bool] = False
     samples_subwords: ClassVar[bool] = False
@@ -45,7 +45,7 @@ class TokenTask(Task):
 
     @abstractmethod
     def read(self, recipe: Any, base: Package | None) -> Examples:
-        """The examples of the files; what is wrong there is refused, or counted."""
+        """The examples of the files; errors are refused, or counted."""
 
     @abstractmethod
     def texts(self, examples: Sequence[Any]) -> Iterator[str]:
@@ -53,22 +53,22 @@ class TokenTask(Task):
 
     @abstractmethod
     def rows(self, examples: Examples, processors: Mapping[str, Any], longest: int, counts: Counter) -> Iterator[Row]:
-        """The windows to train on, none with more than `longest` tokens; `counts` says what became of what."""
+        """The training windows, none with more than `longest` tokens; `counts` says what was skipped."""
 
     def note(self, examples: Examples, processors: Mapping[str, Any]) -> str:
-        """What the user should know of the files."""
+        """Warnings about the files."""
         return examples.note
 
     @abstractmethod
     def labels_of(self, examples: Examples, base: Package | None) -> dict[str, Labels]:
-        """The processors beside the vocabulary."""
+        """The processors besides the vocabulary."""
 
     @abstractmethod
     def head_sizes(self, processors: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a model's config that decide its head."""
+        """The fields of a model's config that determine its head."""
 
     def window(self, positions: int) -> int:
-        """Tokens of a window, special ones included, for a model with this many positions."""
+        """The window size in tokens, including special ones, for a model with this many positions."""
         chosen = self.settings.max_length
         if chosen is not None and chosen > positions:
             raise ValueError(
@@ -118,11 +118,11 @@ class TokenTask(Task):
 
     @abstractmethod
     def reading_key(self, recipe: Any) -> Any:
-        """What decides which examples are read from the training files."""
+        """What determines which examples are read from the training files."""
 
     @abstractmethod
     def row_settings(self) -> Any:
-        """The settings that decide what rows an example has."""
+        """The settings that determine the rows of an example."""
 
     def _sizes(self, processors: Mapping[str, Any], base: Package | None) -> dict[str, Any]:
         text, head = processors["text"], self.head_sizes(processors)
@@ -151,7 +151,7 @@ class TokenTask(Task):
     counted: ClassVar[Mapping[str, str]]  # what the counts of rows say, by name
 
     def _counted(self, corpus: Corpus) -> str:
-        """What was left out, mended or split, in words."""
+        """What was skipped, repaired or split, as text."""
         counts = corpus.facts["counts"]
         return "; ".join(f"{counts[name]:,} {line}" for name, line in self.counted.items() if counts.get(name))
 
@@ -182,7 +182,7 @@ class TokenTask(Task):
 
 
 def hold_out(groups: Sequence[Sequence[Any]], wanted: int) -> tuple[list[Any], list[Any]]:
-    """The examples to train on and those to validate on: whole groups, spread over all, a tenth at most."""
+    """Training and validation examples: whole groups, spread over all, at most a tenth."""
     total = sum(map(len, groups))
     wanted = min(wanted, total // 10)
     if not wanted:

@@ -1,4 +1,4 @@
-"""Translation: from pairs of texts to a model that writes the second after reading the first. Summaries are learned so too."""
+"""Translation: learn from pairs of texts to generate the second from the first. Also used for summaries."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class TranslationSettings:
         default_factory=list
     )  # teacher with the same vocabulary, to distill from (docs/guides/distill.md)
     tune_length_penalty: int = (
-        0  # validation sentences on which the finished model's length penalty is chosen; 0 is off
+        0  # tune the length penalty of the trained model on this many validation sentences; 0 is off
     )
     distillation: float = 0.5  # weight of the distillation loss
 
@@ -214,7 +214,7 @@ class TranslationValidation:
         return choose_rows(model.eval(), pairs, self.vocabularies)
 
     def loss(self, model: nn.Module) -> float:
-        """The mean nll of a reference token. Pairs longer than the model allows do not count."""
+        """The mean nll of a reference token. Pairs too long for the model are ignored."""
         special = self.vocabularies[0].special, self.vocabularies[1].special
         pairs = short_enough(
             list(zip(*self.ids, strict=True)), model.config.max_length - max(len(m.before) for m in special)
@@ -225,7 +225,7 @@ class TranslationValidation:
 
 
 class DirectionsValidation:
-    """The scores of each direction, and their means, which decide."""
+    """The scores of each direction, and their means, which determine the best model."""
 
     def __init__(self, each: Mapping[str, TranslationValidation]):
         self.each, self.size = each, sum(own.size for own in each.values())

@@ -1,4 +1,4 @@
-"""What the validations of several tasks share."""
+"""Shared by the validations of several tasks."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ def mean_nll(
     collate: Callable[[Sequence[tuple]], Any],
     budget: int,
 ) -> float:
-    """The negative log-likelihood of an expected token, or label, on average."""
+    """The mean negative log-likelihood of an expected token or label."""
     device = next(model.parameters()).device
     lengths = [np.array([len(example[side]) + 1 for example in examples]) for side in (0, 1)]
     total, count = 0.0, 0
@@ -38,7 +38,7 @@ def mean_nll(
 
 
 def short_enough(examples: Sequence[tuple], max_length: int) -> list[tuple]:
-    """The examples that a model has positions for; if there are none, there is nothing to measure."""
+    """The examples that fit the model's positions; raises an error if there are none."""
     short = [example for example in examples if max(len(example[0]), len(example[1])) < max_length]
     if examples and not short:
         raise ValueError(
@@ -51,7 +51,7 @@ def short_enough(examples: Sequence[tuple], max_length: int) -> list[tuple]:
 def within_limits(
     lines: Sequence[Line], vocabularies: Pair, filters: FiltersConfig, prefixes: Sequence[Sequence[int]]
 ) -> tuple[list[Line], Counter[str]]:
-    """The pairs with texts that are no longer than those trained on, and how many each rule leaves out."""
+    """The pairs no longer than those trained on, and how many each rule excludes."""
     kept, left_out, limits = [], Counter[str](), replace(filters, same=False, max_ratio=0.0)
     texts = [[words.clean(line[side]) for line in lines] for side, words in enumerate(vocabularies)]
     sizes = [map(len, words.encode(own)) for words, own in zip(vocabularies, texts, strict=True)]
@@ -78,7 +78,7 @@ def describe_rules(left_out: Mapping[str, int]) -> str:
 def trained_too(
     folder: Path, texts: Mapping[str, Sequence[str]], hint: str = "remove them from one of the two"
 ) -> list[str]:
-    """A sentence if texts to validate on, by side, are trained on as well; none where what was trained on is not known."""
+    """A sentence if validation texts are also in the training data; none if that is unknown."""
     path = folder / contamination.FILE
     if not path.is_file():  # what an earlier version prepared may lack it
         return []
@@ -94,11 +94,11 @@ def trained_too(
 
 
 def sample_rows(size: int, samples: int) -> list[int]:
-    """Which examples are shown during training: spread over all."""
+    """The examples shown during training: spread over all."""
     return np.linspace(0, size - 1, min(samples, size), dtype=int).tolist()
 
 
 def validation_search(recipe: Any) -> DecodingConfig:
-    """The search settings of a recipe, as validation uses them: quick, and one hypothesis, whatever its faults."""
+    """The search settings of a recipe for validation: fast, with one hypothesis and without guards."""
     own = replace(recipe.decoding, **UNGUARDED)  # a young model only has faults
     return replace(own, beam=recipe.training.valid_beam, rerank="none", nbest=1, sample=False)

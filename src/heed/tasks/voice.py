@@ -1,4 +1,4 @@
-"""Speech synthesis: learn a voice, or several, from recordings with their texts (Transformer TTS)."""
+"""Text to speech: learn one or several voices from recordings with their texts (Transformer TTS)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -157,7 +157,9 @@ class SpeechSynthesis(Task):
 
 
 def learned(data: VoiceConfig, texts: list[str], trained: int) -> Vocabulary:
-    """What reads texts, of which the first `trained` are those of training: letters, or the phonemes of a dictionary."""
+    """The vocabulary for texts, of which the first `trained` are for training: letters, or the phonemes of a
+    dictionary.
+    """
     if data.phonemes is None:
         return characters.learn("characters", texts[:trained], SubwordsConfig())
     words = of_dictionary(pronunciations.read(Path(data.phonemes)))
@@ -173,13 +175,15 @@ def learned(data: VoiceConfig, texts: list[str], trained: int) -> Vocabulary:
 
 
 def numbers_of(corpus: SpeechCorpus, speakers: Labels) -> list[int]:
-    """The number of the speaker of each recording."""
+    """The index of the speaker of each recording."""
     numbers = {name: i for i, name in enumerate(speakers.names)}
     return [numbers[name] for name in corpus.speakers]
 
 
 class VoiceValidation:
-    """The distance of each next frame and the end, with the recording given so far; and of what is spoken without it."""
+    """The distance of each next frame and the accuracy of the stop token with teacher forcing; and the distortion of
+    free-running synthesis.
+    """
 
     def __init__(self, recipe: Any, prepared: Prepared, chosen: VoiceSettings, facts: Mapping[str, Any]):
         self.speech, self.processors, self.voice_facts = prepared.valid, prepared.processors, dict(facts)
@@ -207,7 +211,7 @@ class VoiceValidation:
 
     @torch.inference_mode()
     def _given(self, model: nn.Module, frames: list[np.ndarray], special: Any) -> tuple[float, float]:
-        """The distance of each next frame, and the share of ends that are found, in per cent."""
+        """The distance of each next frame, and the share of ends that are predicted, in per cent."""
         device, reduction, total, count, right = next(model.parameters()).device, model.config.reduction, 0.0, 0, 0
         lengths, sizes = np.array([len(own) for own in frames]), np.array([len(own) + 1 for own in self.speech.ids])
         for rows in plan(lengths, sizes, VALID_FRAMES, 0, 0):

@@ -1,4 +1,4 @@
-"""The losses of a voice: its frames, where it ends, and an attention that follows the text."""
+"""Losses of text to speech: frames, stop token, and guided attention."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,8 +18,8 @@ WIDTH = 0.3  # of the diagonal along which attention is free (Tachibana et al., 
 
 @dataclass(frozen=True)
 class VoiceLoss:
-    """The sum over frames of the mean distance of their numbers, before and after the post-net; of the cross entropy of the end; and
-    of what attention is off the diagonal. All count frames, so that parts of a batch add up.
+    """The sum over frames of the mean distance of their values, before and after the post-net, of the stop-token
+    cross entropy, and of the guided-attention loss. All are sums over frames, so that parts of a batch add up.
     """
 
     ends: float = 1.0  # weight of the end
@@ -65,7 +65,7 @@ def _distance(made: Tensor, frames: Tensor, real: Tensor) -> Float[Tensor, ""]:
 def end_loss(
     ends: Float[Tensor, "b n"], lengths: Int[Tensor, " b"], reduction: int, weight: float
 ) -> Float[Tensor, ""]:
-    """Cross entropy of each step being the last, summed over frames; the step that is counts `weight` times."""
+    """Cross entropy of the stop token, summed over frames; the final step counts `weight` times."""
     steps = last_steps(lengths, reduction)
     places = torch.arange(ends.shape[1], device=ends.device)
     right = (places == steps[:, None]).to(ends.dtype)
@@ -76,14 +76,16 @@ def end_loss(
 
 
 def last_steps(lengths: Int[Tensor, " b"], reduction: int) -> Int[Tensor, " b"]:
-    """The step that writes the last frame."""
+    """The step that generates the last frame."""
     return (lengths - 1).clamp(min=0) // reduction
 
 
 def off_diagonal(
     attention: Float[Tensor, "b h n s"], lengths: Int[Tensor, " b"], sizes: Int[Tensor, " b"], reduction: int
 ) -> Float[Tensor, ""]:
-    """How much of the attention is far from the diagonal, the mean over steps and heads, times the frames of each sound."""
+    """Guided attention: how much attention is far from the diagonal, averaged over steps and heads, times the frames
+    of each recording.
+    """
     steps = last_steps(lengths, reduction) + 1
     step, token = (torch.arange(size, device=attention.device) for size in attention.shape[2:])
     gap = step[:, None] / steps[:, None, None] - token / sizes[:, None, None]

@@ -1,4 +1,4 @@
-"""Abbreviations whose full stop need not end a sentence, by language; in lower case, without the last full stop."""
+"""Abbreviations whose full stop need not end a sentence, by language; lowercase, without the last full stop."""
 
 from functools import cache
 
@@ -31,7 +31,7 @@ NUMERIC_ONLY, MAY_END, STARTERS = (frozenset(words.split()) for words in (_NUMER
 
 @cache
 def nonbreaking(language: str | None) -> frozenset[str]:
-    """Abbreviations that never end a sentence; those of all languages where the language is unknown."""
+    """Abbreviations that never end a sentence; those of all languages if the language is unknown."""
     if language in NONBREAKING:
         return frozenset(NONBREAKING[language].split()) | frozenset(NONBREAKING["any"].split())
     return frozenset(word for words in NONBREAKING.values() for word in words.split())

@@ -1,4 +1,4 @@
-"""Translations that only repeat their source, where it should have been translated."""
+"""Translations that merely copy a source that should have been translated."""
 
 import re
 
@@ -11,14 +11,13 @@ NOT_WORDS = re.compile(r"\S*(?:://|www\.|@|[\\/_<>{}=|#\d])\S*")  # addresses, p
 
 
 def is_copy(source: str, translation: str) -> bool:
-    """Whether both have the same words, whatever their case and punctuation."""
+    """Whether both have the same words, ignoring case and punctuation."""
     return _letters(source) == _letters(translation)
 
 
 def should_differ(source: str, source_language: str | None, target_language: str | None) -> bool:
-    """Whether a translation of this text cannot be the text itself: it is more than names, numbers, addresses and a few words.
-
-    Nothing is said of languages that are unknown, and of a text that is in the target language already.
+    """Whether a copy of this text cannot be its translation: it has more than names, numbers, addresses and a few
+    words. False for unknown languages, and for a text already in the target language.
     """
     if not source_language or not target_language or base_code(source_language) == base_code(target_language):
         return False

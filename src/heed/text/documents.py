@@ -1,4 +1,4 @@
-"""Documents: their text is translated, and the rest of the file stays as it was.
+"""Documents: their text is translated, and the rest of the file is unchanged.
 
 Formats: `.txt` `.md` `.html` `.srt` `.vtt` `.tsv` (one column) and `.docx`, by the name of the file.
 """
@@ -27,7 +27,7 @@ def translate(
     language: str | None = None,
     kind: str | None = None,
 ) -> bytes:
-    """A document translated, in the same format: `kind`, by default that of its name. `column` is that of a .tsv, from 1.
+    """Translate a document into the same format, `kind` (default: by its name). `column` is that of a .tsv, from 1.
 
     `translate` returns a text for each text, with a word alignment (`Translated`) if it can, by which marks within sentences
     are projected. `language` is the source language.

@@ -1,7 +1,6 @@
-"""Word documents (.docx): their text is translated in place, and every other byte of their XML stays.
-
-The XML is not parsed and serialized again, which would lose extensions that we do not know: expat gives the positions of text,
-which is cut out and replaced. Nothing of an archive is written to disk; sizes are limited, and a DTD is refused.
+"""Word documents (.docx): their text is translated in place, and every other byte of their XML is kept. The XML is
+not reserialized, which would lose unknown extensions: expat gives the positions of text, which is replaced. Nothing
+of an archive is written to disk; sizes are limited, and a DTD is refused.
 """
 
 import io
@@ -36,7 +35,7 @@ _TEXT_TAG = re.compile(r"<((?:\w+:)?)t(?=[\s>])(?![^>]*xml:space)")
 
 
 def translate(data: bytes, name: str, translate: Translate, language: str | None = None) -> bytes:
-    """A document translated. `language` is the source language."""
+    """Translate a document. `language` is the source language."""
     files = _unpack(data, name)
     parts = [file for file in files if TEXT_PARTS.fullmatch(file.filename)]
     if not any(file.filename.startswith("word/document") for file in parts):
@@ -211,7 +210,7 @@ class _XmlPart:
         return found
 
     def _merge(self, group: list[tuple[int, int, list[InlineToken]]]) -> Iterator[DocxRun]:
-        """Adjacent inline parts as one run, in which loose text gets the formatting of the longest text."""
+        """Adjacent inline parts as one run, in which unformatted text gets the formatting of the longest text."""
         tokens = [token for *_, part in group for token in part]
         if not any(token.kind == "text" and has_words(token.text) for token in tokens):
             return
@@ -281,7 +280,7 @@ def _parse(content: bytes, name: str) -> list[XmlEvent]:
 
 
 def _normalized(content: bytes, events: Sequence[XmlEvent]) -> list[XmlEvent]:
-    """Make self-closing tags one "empty" event, and adjacent texts one event."""
+    """Merge self-closing tags into one "empty" event, and adjacent texts into one event."""
     found: list[XmlEvent] = []
     opened: list[bool] = []  # whether a closing tag follows
     for kind, group in groupby(events, key=lambda event: event.kind):

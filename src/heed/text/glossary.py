@@ -60,7 +60,7 @@ class Glossary:
         self._exact, self._folded, self._lengths = self._index()
 
     def keeping(self, names: Sequence[str]) -> "Glossary":
-        """The same with more terms that stay; its own are not checked again."""
+        """The same with more terms to keep; existing terms are not checked again."""
         own = copy(self)
         own.keep = tuple(dict.fromkeys([*self.keep, *(_checked(name, "keep") for name in names)]))
         own._exact, own._folded, own._lengths = own._index()
@@ -70,7 +70,7 @@ class Glossary:
         return bool(self.terms or self.keep)
 
     def _index(self) -> tuple[dict[str, str | None], dict[str, str | None], dict[str, list[int]]]:
-        """Terms as written, the lower-case ones, and the lengths of terms by first letter. A kept term has target None."""
+        """Terms as written, lowercase terms, and the lengths of terms by first letter. A kept term has target None."""
         exact: dict[str, str | None] = {**self.terms, **dict.fromkeys(self.keep)}
         folded = {term: target for term, target in exact.items() if term == _folded(term)}
         lengths: dict[str, set[int]] = {}
@@ -148,7 +148,7 @@ def parse(text: str, name: str = "the glossary", keep: Iterable[str] = ()) -> Gl
 
 
 def _is_json(text: str) -> bool:
-    """Whether it is JSON and not lines: terms can begin with brackets, too."""
+    """Whether it is JSON rather than lines: terms can begin with brackets, too."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -176,7 +176,7 @@ def _from_json(text: str, name: str) -> dict[str, str]:
 
 
 def _number(digits: str) -> float:
-    """A number, which no term may be; Python refuses to read one of thousands of digits."""
+    """A number, which is never a valid term; Python refuses to parse one with thousands of digits."""
     return int(digits) if len(digits) < 20 else float(digits)
 
 
@@ -197,7 +197,7 @@ def _from_lines(text: str, name: str) -> dict[str, str]:
 
 
 def _checked(term: Any, where: str) -> str:
-    """A term as it is searched for and written: NFC, with single spaces."""
+    """A term as it is searched and written: NFC, with single spaces."""
     if not isinstance(term, str):
         raise ValueError(f"{where}: a term must be a string, not {term!r}")
     clean = " ".join(unicodedata.normalize("NFC", term).split())
@@ -241,7 +241,7 @@ def _ends_word(text: str, position: int) -> bool:
 
 
 def as_glossary(terms: "Glossary | Mapping[str, str] | None", keep: Sequence[str] = ()) -> Glossary:
-    """A Glossary from one, a dictionary or nothing, with `keep` added."""
+    """A Glossary from a Glossary, a dictionary or None, with `keep` added."""
     if isinstance(terms, Glossary):
         return Glossary(terms.terms, [*terms.keep, *keep]) if keep else terms
     return Glossary(terms, keep)

@@ -1,6 +1,6 @@
 """HTML as tags, comments and the text between them, tokenized as browsers do (WHATWG HTML standard, 13.2.5).
 
-Time is linear in the length of any page. Python's own parser takes hours over some pages of a megabyte.
+It runs in linear time on any page. Python's own parser takes hours for some pages of a megabyte.
 """
 
 import html

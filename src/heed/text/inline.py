@@ -1,7 +1,7 @@
-"""Text with inline marks (tags, emphasis, runs of a document) as plain sentences, and the translated words aligned to it.
-
-A mark goes around the words that are aligned to those it enclosed in the source. Each comes back once: where its words are no
-longer adjacent, around most of them; where none is left, where they would be. So marks stay nested, and none is lost.
+"""Text with inline marks (tags, emphasis, runs of a document) as plain sentences, and the translated words aligned to
+it. A mark is placed around the words aligned to those it enclosed in the source. Each is restored once: around most
+of its words if they are no longer adjacent; where they would be if none is left. So marks stay nested, and none is
+lost.
 """
 
 import re
@@ -80,9 +80,8 @@ class MarkedText:
 
 @dataclass(frozen=True)
 class Style:
-    """How text is written back: `escape` for every text; `wrap` for text outside the marks named `container`, if needed.
-
-    `collapse_spaces`: any amount of white space counts as one space.
+    """How text is written: `escape` for every text; `wrap` for text outside the marks named `container`, if needed.
+    `collapse_spaces`: any amount of whitespace counts as one space.
     """
 
     escape: Callable[[str], str] = str
@@ -201,7 +200,7 @@ class SentenceBatch:
         self.texts: list[str] = []
 
     def add(self, marked: MarkedText) -> list[SentenceSpan]:
-        """The sentences of a text, each with the number of its translation in the batch."""
+        """The sentences of a text, each with the index of its translation in the batch."""
         found = []
         for start, end in sentences.spans(marked.text, self.language):
             translatable = has_words(marked.text[start:end])
@@ -252,7 +251,7 @@ def opaque_spans(marked: MarkedText, start: int, end: int) -> tuple[list[Node], 
 
 
 def _with_alignment(translated: Translated, source: str) -> Translated:
-    """A translation without an alignment is aligned in proportion; an unchanged one word by word."""
+    """A translation without an alignment is aligned proportionally; an unchanged one word by word."""
     sources, targets = len(source.split()), len(translated.text.split())
     if translated.text == source:
         return translated._replace(alignment=[(i, i) for i in range(sources)])

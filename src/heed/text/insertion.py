@@ -1,4 +1,4 @@
-"""Protected spans that a translation has lost, put where the words are that go with theirs."""
+"""Restore protected spans missing from a translation, next to the words aligned with their neighbours."""
 
 import re
 from collections import Counter
@@ -34,10 +34,9 @@ def place(
     find: Callable[[str], Sequence[Span]],
     first: int = 0,
 ) -> str:
-    """A translation that has each of `spans`, and no other that `find` finds; its `first` characters stay.
-
-    A lost number takes the place of one that is not in the source; other spans go before the first word that is linked to
-    theirs, or after the one that goes with the word before.
+    """A translation with each of `spans`, and no others that `find` finds; its `first` characters are kept. A missing
+    number replaces one that is not in the source; other spans are inserted before the first word linked to theirs, or
+    after the one linked to the previous word.
     """
     needed = Counter(span.text for span in spans)
     wrong = []
@@ -72,7 +71,7 @@ def _foreign_numbers(source: str, translation: str, wrong: Sequence[tuple[int, i
 def _insertions(
     source: str, lost: Iterable[Span], translation: str, links: Links, first: int
 ) -> list[tuple[int, int, str]]:
-    """The lost spans with their positions, those at one position joined in their order."""
+    """The missing spans with their positions; those at the same position are joined in order."""
     ours, theirs = ([match.span() for match in _WORDS.finditer(text)] for text in (source, translation))
     linked: dict[int, list[int]] = {}
     for word, other in links:
@@ -93,7 +92,7 @@ def _position(
     theirs: list[tuple[int, int]],
     translation: str,
 ) -> int:
-    """Where a span of a source word goes: never behind the last full stop, nor before an opening quotation mark."""
+    """Where to insert a span: never after the last full stop, nor before an opening quotation mark."""
     end, start = _END.search(translation).start(), _START.match(translation).end()
     if not theirs:
         return 0

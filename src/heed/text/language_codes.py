@@ -1,4 +1,4 @@
-"""Codes of languages as people write them (ko, pt-BR, zh-Hant) and as models do (ko_KR, kor_Hang)."""
+"""Language codes as people write them (ko, pt-BR, zh-Hant) and as models do (ko_KR, kor_Hang)."""
 
 import difflib
 from collections.abc import Collection, Mapping
@@ -55,7 +55,7 @@ SAME = {"no": "nb", "nb": "no"}  # Norwegian: a model has one or the other
 
 @cache
 def _two_letters() -> dict[str, str]:
-    """ISO 639-1 codes by those of three letters."""
+    """ISO 639-1 codes by three-letter code."""
     return {three: two for two, entry in ISO.items() for three in entry.split()[0].split(",")}
 
 
@@ -69,7 +69,7 @@ def _plain_name(base: str) -> str:
 
 
 def name(code: str) -> str:
-    """The English name of a language; an unknown code as it is."""
+    """The English name of a language; unknown codes are returned unchanged."""
     base, rest = _split(code)
     found = _plain_name(base)
     if found and len(rest) == 4 and rest != USUAL_SCRIPTS.get(base):
@@ -78,7 +78,7 @@ def name(code: str) -> str:
 
 
 def resolve(code: str, known: Collection[str]) -> str | None:
-    """The one of a model's own codes that a code or the name of a language means; None if there is none, or more than one."""
+    """The model's own code for a language code or name; None if there is none, or more than one."""
     if code in known:
         return code
     base, rest = _split(_codes_by_name().get(code.strip().lower(), code))
@@ -96,7 +96,7 @@ def resolve(code: str, known: Collection[str]) -> str | None:
 
 @cache
 def public_codes(known: tuple[str, ...]) -> Mapping[str, str]:
-    """A model's own codes by the plain ones that stand for them: ko of kor_Hang; the model's own where there is no plain one."""
+    """A model's own codes by plain code: kor_Hang by ko; the model's own if there is no plain one."""
     plain = {own: _split(own)[0] for own in known}
     named = {own: code for own, code in plain.items() if code in ISO or code in MORE}
     return MappingProxyType(
@@ -105,7 +105,7 @@ def public_codes(known: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def near(code: str, known: Collection[str], most: int = 5) -> list[str]:
-    """Codes that one may have meant: those that look alike, or whose language is called so."""
+    """Suggestions for a code: those that look similar, or whose language has this name."""
     names = {name(own).lower(): own for own in known}
     base = _split(code)[0]
     same = [own for own in known if _split(own)[0] == base]
@@ -116,20 +116,20 @@ def near(code: str, known: Collection[str], most: int = 5) -> list[str]:
 
 
 def base(code: str) -> str:
-    """The language of a code, in two letters where it has such a code: ko of kor_Hang and of ko-KR."""
+    """The language of a code, in two letters if possible: ko for kor_Hang and ko-KR."""
     return _split(code)[0]
 
 
 @lru_cache(1 << 12)
 def synonyms(code: str) -> tuple[str, ...]:
-    """All codes of the language of a code, the shortest first: ki and kik."""
+    """All codes of the language of a code, shortest first: ki and kik."""
     own = base(code)
     return (own, *(ISO[own].split()[0].split(",") if own in ISO else ()), *([SAME[own]] if own in SAME else []))
 
 
 @lru_cache(1 << 12)
 def _split(code: str) -> tuple[str, str]:
-    """The language in two letters where it has such a code, and its script or region: (ko, hang) of kor_Hang."""
+    """The language in two letters if possible, and its script or region: (ko, hang) for kor_Hang."""
     base, _, rest = code.strip("_").replace("_", "-").lower().partition("-")
     base = _two_letters().get(base, base)
     return base, SCRIPTS_OF_CHINESE.get(rest, rest) if base == "zh" else rest

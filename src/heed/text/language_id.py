@@ -1,4 +1,4 @@
-"""The language of a text, by py3langid, which brings its model along. It is imported when it is used."""
+"""Language identification with py3langid, which includes its model. It is imported on first use."""
 
 import logging
 from collections.abc import Iterable
@@ -24,18 +24,18 @@ def available() -> bool:
 
 
 def probabilities(text: str, codes: Iterable[str] = ()) -> dict[str, float]:
-    """How likely each language of `NAMES` and each of `codes` is; a code that py3langid does not know is left out."""
+    """The probability of each language in `NAMES` and `codes`; codes unknown to py3langid are skipped."""
     found = _identifier(tuple(sorted(set(map(known, codes)) - {None})))
     return dict(found.rank(text))
 
 
 def known(code: str) -> str | None:
-    """What py3langid calls a language (pt for pt-BR, ko for kor_Hang), or None if it does not know it."""
+    """py3langid's code for a language (pt for pt-BR, ko for kor_Hang), or None if it is unknown."""
     return next((own for own in synonyms(code) if own in _labels()), None)
 
 
 def check(codes: Iterable[str | None], setting: str) -> None:
-    """Refuse languages that cannot be identified; `setting` asked for it."""
+    """Refuse languages that cannot be identified; `setting` requires it."""
     if not available():
         raise ValueError(
             f"{setting} needs py3langid, which is not installed: pip install py3langid, or set it to false"
@@ -48,7 +48,7 @@ def check(codes: Iterable[str | None], setting: str) -> None:
 
 
 def in_another_language(text: str, code: str) -> bool:
-    """Whether a text is clearly not in this language. Of few letters, or no language at all, nothing is said."""
+    """Whether a text is clearly not in this language. False for few letters, or no language at all."""
     if sum(map(str.isalpha, text)) < MIN_LETTERS:
         return False
     own = known(code)
@@ -65,7 +65,7 @@ def _labels() -> frozenset[str]:
 
 @cache
 def _identifier(more: tuple[str, ...]) -> Any:
-    """Of the 139 languages only those that heed names compete: texts are short, and rare languages take them."""
+    """Only languages that heed names compete, not all 139: texts are short, and rare languages would win."""
     identifier = copy(_load())  # with tables of its own for its languages; the rest is shared
     own = set(map(known, NAMES)) - {None}
     identifier.set_languages([*own, *more, NOT_A_LANGUAGE])

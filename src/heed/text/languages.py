@@ -1,4 +1,4 @@
-"""Names and scripts of languages, and the language that a file name states."""
+"""Names and scripts of languages, and languages in file names."""
 
 import re
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ def base_code(code: str) -> str:
 
 
 def name(code: str) -> str:
-    """The English name of a language; an unknown code as it is."""
+    """The English name of a language; unknown codes are returned unchanged."""
     return NAMES.get(base_code(code), code)
 
 
@@ -70,7 +70,7 @@ def _language_of_file(path: str) -> str | None:
 
 
 def scripts(code: str) -> tuple[str, ...]:
-    """The scripts of a language, that of its code (ace_Arab) or the usual ones, by default Latin."""
+    """The scripts of a language: that of its code (ace_Arab) or the usual ones (default: Latin)."""
     named = SCRIPT_CODES.get(code.replace("_", "-").lower().rpartition("-")[2])
     return (named,) if named else SCRIPTS.get(base_code(code)) or _more_scripts().get(base_code(code), ("latin",))
 

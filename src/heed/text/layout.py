@@ -1,7 +1,7 @@
 """Plain text as a skeleton of layout and the sentences in it, so that only the sentences are translated.
 
-Blank lines, list markers, tabs, spaces and line breaks are layout. A paragraph whose lines were only wrapped is joined before it
-is split into sentences, and wrapped again at about the same positions.
+Blank lines, list markers, tabs, spaces and line breaks are layout. Lines that were only wrapped are joined before
+they are split into sentences, and wrapped again at about the same positions.
 """
 
 import re
@@ -29,7 +29,7 @@ _TABS = re.compile(r"(\t[\t ]*)")
 
 
 class Break(NamedTuple):
-    """A line break taken out of a sentence: `joint` replaces it at `position`, `raw` is what was there."""
+    """A line break removed from a sentence: `joint` replaces it at `position`, `raw` is the original."""
 
     position: int
     joint: str
@@ -37,7 +37,7 @@ class Break(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A sentence, with the line breaks that were taken out of it."""
+    """A sentence, with the line breaks that were removed from it."""
 
     text: str
     breaks: tuple[Break, ...] = ()
@@ -63,13 +63,13 @@ class Line(NamedTuple):
 
 
 def translate(text: str, translate: Translate, language: str | None = None) -> str:
-    """A text translated sentence by sentence in its layout. `language` is the source language."""
+    """Translate a text sentence by sentence, keeping its layout. `language` is the source language."""
     skeleton = take_apart(text, language)
     return fill(skeleton, translate(skeleton.texts) if skeleton.segments else [])
 
 
 def take_apart(text: str, language: str | None = None) -> Skeleton:
-    """The layout of a text, and its sentences; what has no letters is layout."""
+    """The layout of a text, and its sentences; anything without letters is layout."""
     between: list[list[str]] = [[]]
     segments = []
     for part in _parts(text, language):
@@ -82,7 +82,7 @@ def take_apart(text: str, language: str | None = None) -> Skeleton:
 
 
 def fill(skeleton: Skeleton, translations: Sequence[str]) -> str:
-    """The text again, with a translation in place of each sentence."""
+    """The text with each sentence replaced by its translation."""
     if len(translations) != len(skeleton.segments):
         raise ValueError(
             f"{len(translations)} translations for {len(skeleton.segments)} sentences: the numbers must match"
@@ -104,7 +104,7 @@ def replaced(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
 
 
 def place_breaks(translation: str, segment: Segment) -> list[tuple[int, int, str]]:
-    """The span of a translation that each break replaces, in proportion; a break that finds no gap is dropped."""
+    """The span of a translation that each break replaces, proportionally; a break without a gap is dropped."""
     gaps = [i for i in range(1, len(translation)) if _is_gap(translation, i)] if segment.breaks else []
     found, free = [], 0
     for line_break in segment.breaks:
@@ -140,7 +140,7 @@ def _parts(text: str, language: str | None) -> Iterator[str | Segment]:
 
 
 def _lines(raw: list[str]) -> list[Line]:
-    """The lines of a text. A letter that marks nothing, in its own line or the next, is a word: 가. is "Go."."""
+    """The lines of a text. A letter that is not a list marker, in its own line or the next, is a word: 가. is "Go."."""
     lines = [_line(one) for one in raw]
     for number, (line, after) in enumerate(pairwise([*lines, Line("", "", "")])):
         if not line.content and not after.content and has_words(line.lead):
@@ -158,7 +158,7 @@ def _line(raw: str, markers: re.Pattern[str] = _MARKERS) -> Line:
 
 
 def _blocks(lines: list[Line]) -> Iterator[list[Line]]:
-    """Each line by itself, but wrapped lines together."""
+    """Each line separately, but wrapped lines together."""
     paragraph: list[Line] = []
     for line in [*lines, Line("", "", "")]:
         if line.content:
@@ -195,7 +195,7 @@ def _width(text: str) -> int:
 
 
 def _joined(block: list[Line]) -> tuple[str, list[Break]]:
-    """Wrapped lines as one text, and the breaks taken out of it."""
+    """Wrapped lines as one text, and the breaks removed from it."""
     parts, breaks, length = [block[0].content], [], len(block[0].content)
     for before, after in pairwise(block):
         joint = "" if _needs_no_space(before.content[-1], after.content[0]) else " "
@@ -231,13 +231,13 @@ def _sentences(text: str, breaks: list[Break], language: str | None) -> Iterator
 
 
 def _breaks_within(breaks: list[Break], start: int, end: int) -> list[Break]:
-    """The breaks from `start` to `end`, both included."""
+    """The breaks from `start` to `end`, inclusive."""
     low = bisect_left(breaks, start, key=lambda b: b.position)
     return breaks[low : bisect_right(breaks, end, key=lambda b: b.position)]
 
 
 def _with_breaks(text: str, breaks: list[Break], start: int, end: int) -> str:
-    """A part of a joined text as it was before, with its line breaks."""
+    """Part of a joined text with its original line breaks."""
     found = ""
     for b in _breaks_within(breaks, start, end):
         if start <= b.position and b.position + len(b.joint) <= end and not (b.position == start == end and b.joint):

@@ -1,4 +1,4 @@
-"""Markdown: the text is translated, the markup stays. Emphasis and links are projected by word alignment."""
+"""Markdown: the text is translated, the markup is kept. Emphasis and links are projected by word alignment."""
 
 import html
 import re
@@ -31,7 +31,7 @@ MAX_DEPTH = 20  # of nested emphasis and links
 
 
 class MarkdownRun(NamedTuple):
-    """A run of text with inline markup, the kind of its block, and the run as it is in the file."""
+    """A run of text with inline markup, the kind of its block, and the run as in the file."""
 
     tokens: list[InlineToken]
     kind: str
@@ -39,7 +39,7 @@ class MarkdownRun(NamedTuple):
 
 
 def translate(text: str, translate: Translate, language: str | None = None) -> str:
-    """A Markdown text translated, with its code, links and layout as they were."""
+    """Translate a Markdown text, keeping its code, links and layout."""
     blocks = markdown_blocks.split_blocks(text)
     parts = [part for block in blocks for part in ([block] if isinstance(block, str) else runs_of(block))]
     runs = [part for part in parts if not isinstance(part, str)]
@@ -50,7 +50,7 @@ def translate(text: str, translate: Translate, language: str | None = None) -> s
 
 
 def runs_of(block: markdown_blocks.Block) -> Iterator[str | MarkdownRun]:
-    """The runs of a block, which hard line breaks separate, and what is between them."""
+    """The runs of a block, separated by hard line breaks, and what is between them."""
     leads = iter(block.leads)
     if block.kind == "html":
         for part in _html_parts(block):
@@ -68,7 +68,7 @@ def runs_of(block: markdown_blocks.Block) -> Iterator[str | MarkdownRun]:
 
 
 def _html_parts(block: markdown_blocks.Block) -> Iterator[str | list[InlineToken]]:
-    """The parts of a block of HTML; instructions, declarations and CDATA are not pages."""
+    """The parts of an HTML block; instructions, declarations and CDATA are kept."""
     if block.text.startswith("<?") or (block.text.startswith("<!") and not block.text.startswith("<!--")):
         yield block.text
         return
@@ -103,18 +103,18 @@ def _run(tokens: Sequence[InlineToken], kind: str, leads: Iterator[str]) -> str 
 
 
 def _with_reference(token: InlineToken) -> InlineToken:
-    """The end of a link whose words are its reference names that, since the words are going to be others."""
+    """The end of a reference link that names its reference, since the link text changes."""
     return token._replace(raw=f"][{token.text}]", text="") if token.kind == "close" and token.text else token
 
 
 def _with_leads(raw: str, leads: Iterator[str]) -> str:
-    """Lines with the markers before them again."""
+    """Restore the markers before lines."""
     first, *others = raw.split("\n")
     return "".join([first, *(next(leads, "\n") + other for other in others)])
 
 
 def _written(run: MarkdownRun, translation: str) -> str:
-    """A translation, in which nothing begins a list item or a heading."""
+    """A translation in which nothing begins a list item or a heading."""
     if translation == "".join(token.raw for token in run.tokens):
         return run.source
     return translation if run.kind == "html" else _BLOCK_START.sub(r"\g<0>\\", translation)
@@ -140,7 +140,7 @@ def _inline_tokens(block: markdown_blocks.Block) -> list[InlineToken]:
 
 
 def _pair(mark: markdown_inline.Mark, raw: str, text: str, opened: list[int]) -> InlineToken:
-    """The beginning or the end of emphasis or a link. Beyond a depth, marks are kept in their order, but not projected."""
+    """The beginning or end of emphasis or a link. Beyond a depth, marks are kept in order, but not projected."""
     kind = mark.token.tag
     if mark.token.nesting > 0:
         opened.append(mark.end)
@@ -164,7 +164,7 @@ def _single(token: Token, raw: str) -> InlineToken:
 
 
 def _code_end(text: str, mark: markdown_inline.Mark, unclosed: set[str]) -> int:
-    """The end of an element such as <kbd>, whose words are not translated; 0 if this is none."""
+    """The end of an element such as <kbd>, whose words are not translated; 0 if it is not one."""
     found = re.match(r"<([A-Za-z]+)", text[mark.start : mark.end])
     name = found[1].lower() if found else ""
     if name not in markup.CODE - unclosed:

@@ -1,6 +1,7 @@
 """The blocks of a Markdown text (paragraphs, headings, table cells, HTML), and what is between them and stays.
 
-markdown-it-py, a parser of CommonMark, tells the lines of each block and its content; here the content is found in its lines.
+markdown-it-py, a CommonMark parser, gives the lines of each block and its content; this module finds the content in
+its lines.
 """
 
 import re
@@ -38,13 +39,13 @@ class Block(NamedTuple):
     references: dict[str, Any] = {}  # noqa: RUF012 (never changed)
 
     def with_leads(self) -> str:
-        """The block as it is in the file."""
+        """The block as in the file."""
         first, *others = self.text.split("\n")
         return "".join([first, *(lead + line for lead, line in zip(self.leads, others, strict=True))])
 
 
 def split_blocks(text: str) -> Iterator[str | Block]:
-    """The blocks to translate, and the strings between them, which stay."""
+    """The blocks to translate, and the strings between them, which are kept."""
     front_matter = _FRONT_MATTER.match(text)
     begin = front_matter.end() if front_matter else 0
     position, env = 0, {}
@@ -120,7 +121,7 @@ class _Finder:
         return self.starts[number] + start, Block(self._source(number, start, end - start), kind=kind)
 
     def _paragraph(self, token: Token, inside: str) -> Iterator[tuple[int, Block]]:
-        """A paragraph without the box of a task; the lines of a list of definitions one by one."""
+        """A paragraph without its task list box; the lines of a definition list one by one."""
         lines, number = [line.lstrip(" \t") for line in token.content.split("\n")], token.map[0]
         if inside == "list_item_open":
             lines[0] = _TASK.sub("", lines[0])
@@ -174,7 +175,7 @@ def _footnote(state: StateBlock, start_line: int, end_line: int, silent: bool) -
 
 
 def _parser() -> MarkdownIt:
-    """CommonMark with GitHub's tables and footnotes; the blocks alone."""
+    """CommonMark with GitHub's tables and footnotes; blocks only."""
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_DEPTH}).enable("table").disable("inline")
     parser.block.ruler.before("reference", "footnote", _footnote, {"alt": ["paragraph", "reference"]})
     return parser

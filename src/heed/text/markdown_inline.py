@@ -1,6 +1,5 @@
-"""Emphasis, links, code and the like within a block of Markdown, each with its span in the text.
-
-markdown-it-py does not tell where its inline tokens are. Its rules are run here one by one, and what each has read is noted.
+"""Emphasis, links, code and the like within a Markdown block, each with its span in the text. markdown-it-py does not
+report the positions of inline tokens, so its rules are run here one by one, and the span of each is recorded.
 """
 
 import re
@@ -23,7 +22,7 @@ class Mark(NamedTuple):
 
 
 class _State(StateInline):
-    """The state of the parser, with the position at which each token was made."""
+    """The parser state, with the position at which each token was created."""
 
     def push(self, ttype: str, tag: str, nesting: Any) -> Token:
         token = super().push(ttype, tag, nesting)
@@ -32,7 +31,7 @@ class _State(StateInline):
 
 
 def marks(text: str, references: dict[str, Any]) -> list[Mark]:
-    """The marks of a block, in order and without overlaps. The content of a picture is part of its mark."""
+    """The marks of a block, in order and without overlaps. The content of an image is part of its mark."""
     tokens: list[Token] = []
     state = _State(text, _PARSER, {"references": references}, tokens)
     _PARSER.inline.tokenize(state)
@@ -61,7 +60,7 @@ def _without_overlaps(found: Iterator[Mark]) -> Iterator[Mark]:
 
 
 def _noted(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """A rule that notes the span of the tokens that it made."""
+    """A rule that records the span of its tokens."""
 
     def run(state: StateInline, silent: bool) -> bool:
         before, known = state.pos, len(state.tokens)

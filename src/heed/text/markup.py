@@ -1,4 +1,4 @@
-"""HTML: the text is translated, the tags stay. Tags within a sentence are projected by word alignment."""
+"""HTML: the text is translated, the tags are kept. Tags within a sentence are projected by word alignment."""
 
 import html
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ STYLE = Style(escape=lambda text: html.escape(text, quote=False).replace("\u00a0
 def translate(
     page: str, translate: Translate, language: str | None = None, *, attributes: Sequence[str] = ATTRIBUTES
 ) -> str:
-    """A page, or a fragment of one, translated. `translate` gives texts, with alignments if it can."""
+    """Translate a page or a fragment. `translate` returns texts, with alignments if possible."""
     tokens = tokenize(page)
     if attributes:
         tokens = _translate_attributes(tokens, translate, tuple(attributes))
@@ -69,7 +69,9 @@ def split_runs(tokens: Sequence[HtmlToken]) -> tuple[list[str | None], list[list
 
 
 def _inline_tokens(token: HtmlToken, raw: str, element: Sequence[HtmlToken]) -> list[InlineToken] | None:
-    """A part of a page as inline tokens; None if it ends the sentence. `element` is an untouched one, with its content."""
+    """Part of a page as inline tokens; None if it ends the sentence. `element` is an untranslated one, with its
+    content.
+    """
     if token.kind == "text":
         return _text_tokens(raw)
     if element:

@@ -1,7 +1,6 @@
-"""From a text to its translation, in one way for the library, the command and the service.
-
-A text is cut into its layout and its sentences; each sentence is translated as a whole, with its protected spans; and the
-translations are put into the layout.
+"""Translation of a text, shared by the library, the command line and the service. A text is split into layout and
+sentences; each sentence is translated as a whole, with its protected spans; and the translations are put back into
+the layout.
 """
 
 from collections.abc import Sequence
@@ -12,9 +11,8 @@ from heed.text.protected import Model, ModelRequest, ProtectedText
 
 
 class Passage(NamedTuple):
-    """A sentence and its translation, and the position of each in its whole text.
-
-    `shown` is what a model was given, if its answer is the translation; empty where that was changed afterwards.
+    """A sentence and its translation, and the position of each in its text. `shown` is the model input, if its output
+    is the translation; empty if that was changed afterwards.
     """
 
     source: str
@@ -34,7 +32,9 @@ def translate(
     keep: Sequence[str] = (),
     prefix: str = "",
 ) -> list[tuple[str, list[Passage]]]:
-    """Each text in its layout, and its sentences before and after; the translation of the first one begins with `prefix`."""
+    """Each text in its layout, with its sentences before and after; the translation of the first one begins with
+    `prefix`.
+    """
     skeletons = [layout.take_apart(text, language) for text in texts]
     requests = [
         ModelRequest(own, "" if number else prefix)
@@ -46,7 +46,7 @@ def translate(
 
 
 def join(skeleton: layout.Skeleton, translations: Sequence[ProtectedText]) -> tuple[str, list[Passage]]:
-    """A layout with translations in it, and where each sentence is that was translated."""
+    """A layout filled with translations, and the position of each translated sentence."""
     passages, output, position = [], skeleton.between[0], len(skeleton.between[0])
     for number, (segment, own) in enumerate(zip(skeleton.segments, translations, strict=True)):
         new, old = _filled(segment, own.text), _filled(segment, segment.text)

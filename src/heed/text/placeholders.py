@@ -1,7 +1,7 @@
 """Placeholders for opaque spans in a translation: one private-use character each, whatever the span holds.
 
-Korean particles follow a span without a space ({n}개의, `f`에서), and code may contain spaces, so words alone do not show where
-a span is.
+Korean particles follow a span without a space ({n}개의, `f`에서), and code may contain spaces, so spans cannot be located
+by words.
 """
 
 import re
@@ -29,7 +29,7 @@ class Located(NamedTuple):
 
 
 class OpaqueSpan(NamedTuple):
-    """A part of the source that must not change, and its position there."""
+    """Part of the source that must not change, and its position."""
 
     text: str
     start: int
@@ -45,7 +45,7 @@ def unused(texts: Sequence[str]) -> Iterator[str]:
 def locate(
     source: str, spans: Sequence[OpaqueSpan], translation: str, alignment: Alignment, placeholders: Iterator[str]
 ) -> Located:
-    """Replace the opaque spans that a translation has; the alignment decides between occurrences, then the distance."""
+    """Replace the opaque spans in a translation; the alignment decides between occurrences, then the distance."""
     by_text: dict[str, list[int]] = {}
     for number, span in enumerate(spans):
         if span.text.strip():

@@ -1,4 +1,4 @@
-"""Markup projection: where the marks of a source go in its translation, by word alignment."""
+"""Markup projection: place the marks of a source in its translation by word alignment."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -20,7 +20,7 @@ PLAIN = Style()
 def translate(
     runs: Sequence[Run], translate: Translate, style: Style | Sequence[Style] = PLAIN, language: str | None = None
 ) -> list[str]:
-    """Runs of text with marks, translated sentence by sentence. A run that is not changed stays as it was, to the byte."""
+    """Translate runs of text with marks sentence by sentence. Unchanged runs are kept byte for byte."""
     batch = inline.SentenceBatch(language)
     styles = [style] * len(runs) if isinstance(style, Style) else style
     marked_texts = [inline.build_tree(run, style) for run, style in zip(runs, styles, strict=True)]
@@ -40,7 +40,7 @@ def translate(
 def _retry_lost(
     marked_texts: list[MarkedText], spans: list[list[SentenceSpan]], translations: list[Answer], translate: Translate
 ) -> None:
-    """Translate sentences that lost opaque spans again, with these as code; replace the translations that now have all."""
+    """Retranslate sentences that lost opaque spans, with these as code; replace translations that are now complete."""
     retries: list[tuple[int, str, list[placeholders.OpaqueSpan]]] = []
     for marked, sentences in zip(marked_texts, spans, strict=True):
         for start, end, number in sentences if marked.opaque else ():
@@ -82,7 +82,7 @@ class _Projector:
         return _most_common(of_letters or owners)
 
     def _find_target_owners(self) -> list[Node]:
-        """The mark of each target word; an unaligned word is in the marks that both its neighbours are in."""
+        """The mark of each target word; an unaligned word is in the marks shared by both its neighbours."""
         candidates: list[list[Node]] = [[] for _ in self.target]
         for source, target in sorted(self.words.links):
             candidates[target].append(self.source_owners[source])
@@ -105,7 +105,7 @@ class _Projector:
     # Where the children of a mark go.
 
     def _child_ranges(self, node: Node, low: int, high: int) -> dict[Node, tuple[int, int]]:
-        """The target words that each child goes around; children without words are not included."""
+        """The target words that each child encloses; children without words are not included."""
         owners, depth = [self.source_owners[i] for i in self._source_words(node)], len(node.path)
         children = {_child_towards(node, owner) for owner in owners if owner.path[depth - 1 : depth] == [node]}
         if len(children) == 1 and None not in children and low < high:
@@ -131,7 +131,9 @@ class _Projector:
         return range(first, bisect_left(self.words.source, node.end, key=lambda word: word[0]))
 
     def _wordless_position(self, child: Node, low: int, high: int, ranges: list[tuple[int, int, Node]]) -> int:
-        """Before which word a child without words goes: where the next source word went, or after the previous one."""
+        """The word before which a child without words goes: where the next source word went, or after the previous
+        one.
+        """
         words = self._source_words(child.parent)
         first = bisect_left(self.words.source, child.start, words.start, words.stop, key=lambda word: word[0])
         before, after = range(words.start, first), range(first, words.stop)
@@ -185,7 +187,7 @@ class _Projector:
         return [(i % 2 == 0, self.words.placeholders[part].open if i % 2 else part) for i, part in enumerate(parts)]
 
     def _around(self, node: Node, low: int, high: int, lead: str, tail: str) -> list[Fragment]:
-        """A mark around words, with the spaces that belong into it; punctuation that was outside of it stays there."""
+        """A mark around words, with its inner spaces; punctuation outside of it stays there."""
         if node.kind == "opaque":
             text, word = self.marked.text[node.start : node.end], self.target[low]
             before, found, after = word.partition(text) if text else (word, "", "")
@@ -197,7 +199,7 @@ class _Projector:
         return [(True, lead + before if before else ""), element, (True, after + tail if after else "")]
 
     def _strip_punctuation(self, node: Node, low: int, high: int) -> tuple[str, str]:
-        """Take punctuation off the first and the last word where the source had it outside the mark."""
+        """Strip punctuation from the first and last word if the source had it outside the mark."""
         words = [self.words.source[i] for i in self._source_words(node)]
         text, before, after = self.marked.text, "", ""
         if words and words[0][0] < node.start and not _has_letters(text[words[0][0] : node.start]):

@@ -1,4 +1,4 @@
-"""Protected spans, which a translation must keep: URLs, template variables, tags, code, emoji and kept names."""
+"""Protected spans, which a translation must keep: URLs, template variables, tags, code, emoji and names to keep."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ MAX_BACKTICKS, MAX_COMMENT = 8, 2000  # backticks around a code span, and charac
 
 
 class ProtectedSpan(NamedTuple):
-    """A part of a text that must not be translated."""
+    """Part of a text that must not be translated."""
 
     start: int
     end: int
@@ -114,7 +114,7 @@ def code_ends(text: str, lines: bool = True) -> dict[int, int]:
 
 
 def _url_end(text: str, start: int, end: int) -> int:
-    """The end of a URL without the punctuation of its sentence and brackets that were opened before it."""
+    """The end of a URL without sentence punctuation and closing brackets that belong to the sentence."""
     excess = {last: text.count(last, start, end) - text.count(first, start, end) for last, first in _CLOSERS.items()}
     while end > start + 1:
         last = text[end - 1]

@@ -1,9 +1,8 @@
-"""Translations that have every protected span of their source, whatever a model does.
-
-No model is trusted to copy them. A text is first translated as it is; if a span was changed, again with the spans as
-constraints of the search, where the model can spell them; then with short aliases in their place. What is still lost is put where
-the words are that go with its own. A sentence is never cut, and the result has every span as often as the source.
-A number may be formatted in another way (1,234.5 or 1.234,5); only when its digits are lost is it protected.
+"""Translations that are guaranteed to contain every protected span of their source. A text is first translated
+unchanged; if a span was lost, again with the spans as search constraints, if the model can spell them; then with
+short aliases in their place. Spans that are still missing are inserted by word alignment. A sentence is never split,
+and the result has every span as often as the source. Numbers may be formatted differently (1,234.5 or 1.234,5); they
+are protected only if their digits are lost.
 """
 
 import re
@@ -30,7 +29,7 @@ _NO_WORD = re.compile(r"[^\w\s]|[\d_]")
 
 
 class ModelRequest(NamedTuple):
-    """A sentence for a model, what its translation must begin with, and parts of it that the translation must have."""
+    """A sentence for a model, the forced beginning of its translation, and required parts of it."""
 
     text: str
     prefix: str = ""
@@ -38,7 +37,7 @@ class ModelRequest(NamedTuple):
 
 
 class Model:
-    """A translation function as a model; one that can search for required parts, or align words, overrides the rest."""
+    """A translation function as a model; one that supports required parts, or word alignment, overrides the rest."""
 
     can_require = False
 
@@ -49,14 +48,13 @@ class Model:
         return self._translate([request.text for request in requests])
 
     def align(self, sources: list[str], targets: list[str]) -> Sequence[Sequence[tuple[int, int]]]:
-        """Which word goes with which, as (source word, target word); none where it is not known."""
+        """Word links, as (source word, target word); none if unknown."""
         return [() for _ in sources]
 
 
 class ProtectedText(NamedTuple):
-    """A translation with every protected span. `request` is what a model was given; None if there was nothing to translate.
-
-    `is_answer`: it is the model's answer to that, with nothing but what was never shown to the model around it.
+    """A translation with every protected span. `request` is the model input; None if there was nothing to translate.
+    `is_answer`: it is the model's output, surrounded only by text the model never saw.
     """
 
     text: str
@@ -65,7 +63,7 @@ class ProtectedText(NamedTuple):
 
 
 def translate(texts: Sequence[str], translate: Translate, keep: Iterable[str] = ()) -> list[str]:
-    """Translations that have every protected span of their source, as often as it."""
+    """Translations that have every protected span of their source, equally often."""
     return [one.text for one in translate_with(Model(translate), [ModelRequest(text) for text in texts], keep)]
 
 
@@ -89,7 +87,7 @@ def translate_with(model: Model, requests: Sequence[ModelRequest], keep: Iterabl
 
 
 class _Attempt(NamedTuple):
-    """What a model has returned, with spans in place of aliases."""
+    """A model's output, with spans instead of aliases."""
 
     request: ModelRequest
     answer: str
@@ -98,7 +96,7 @@ class _Attempt(NamedTuple):
 
 
 class _Job:
-    """A text until it is translated. What belongs to no sentence, at its ends, is never shown to a model."""
+    """A text in progress. Text outside sentences, at its ends, is never shown to a model."""
 
     def __init__(self, request: ModelRequest, keep: tuple[str, ...], attempts: Sequence[_Attempt] = ()):
         self.request, self.keep, text = request, keep, request.text
@@ -128,12 +126,12 @@ class _Job:
         return self.shown
 
     def required(self) -> ModelRequest:
-        """The text as it is; the model searches for a translation that has its spans."""
+        """The text unchanged; the model searches for a translation with its spans."""
         self.shown = self.shown._replace(required=tuple(dict.fromkeys(span.text for span in self.spans)))
         return self.shown
 
     def with_aliases(self) -> ModelRequest:
-        """The text with X1, X2, … in place of its spans: models copy such names of streets and aeroplanes."""
+        """The text with X1, X2, … instead of its spans: models copy such names."""
         letters = next(char * times for times in count(1) for char in "XQZ" if f"{char * times}1" not in self.text)
         self.aliases = [f"{letters}{number}" for number in range(1, len(self.spans) + 1)]
         spans = zip(self.spans, self.aliases, strict=True)
@@ -159,24 +157,24 @@ class _Job:
         self.result = ProtectedText(whole, attempt.request, is_answer=translation == attempt.answer)
 
     def with_lost_numbers(self) -> "_Job":
-        """The same text with the numbers protected that its translation does not have."""
+        """The same text with the numbers protected that its translation lacks."""
         if not self.lost_numbers:
             return self
         return _Job(self.request, (*self.keep, *self.lost_numbers), [one._replace(lost=1) for one in self.attempts])
 
     def _missing_numbers(self, translation: str) -> list[str]:
-        """The numbers of at least three characters whose digits the translation does not have."""
+        """The numbers of at least three characters whose digits the translation lacks."""
         rest = replaced(self.text, ((span.start, span.end, " ") for span in self.spans))
         numbers = [number for number in _NUMBER.findall(rest) if len(number.strip(_SIGNS)) > 2]
         digits = _digits(translation) if numbers else ""
         return [number for number in dict.fromkeys(numbers) if _digits(number) not in digits]
 
     def best_attempt(self) -> _Attempt:
-        """The translation with the fewest lost spans; of several, one that was searched for, then the first."""
+        """The translation with the fewest missing spans; ties prefer a constrained search, then the first."""
         return min(self.attempts, key=lambda attempt: (attempt.lost, not attempt.request.required))
 
     def place(self, attempt: _Attempt, links: Sequence[tuple[int, int]]) -> None:
-        """Put the lost spans where the words are that go with theirs."""
+        """Insert the missing spans next to the words aligned with their neighbours."""
         prefix = self.request.prefix if attempt.text.startswith(self.request.prefix) else ""
         rest = attempt.text[len(prefix) :]
         for translation in (rest, _CODE_LIKE.sub(" ", rest), _NO_WORD.sub(" ", rest)):

@@ -1,6 +1,6 @@
 """Sentence splitting: rules for Korean, English, German, French and Japanese, and sensible ones for other languages.
 
-In doubt the text is not split: two sentences taken as one cost a translator less than one cut in two.
+If in doubt, the text is not split: joining two sentences harms a translation less than splitting one.
 """
 
 import re

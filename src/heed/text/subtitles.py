@@ -1,4 +1,4 @@
-"""Subtitles, SubRip (.srt) and WebVTT (.vtt): what is said is translated; numbers, times, notes and tags stay."""
+"""Subtitles, SubRip (.srt) and WebVTT (.vtt): the text is translated; numbers, times, notes and tags are kept."""
 
 import html
 import re

@@ -1,10 +1,10 @@
-"""torch's AdamW, without the import of its compiler, which takes a second or two whenever a training starts."""
+"""torch's AdamW without importing its compiler, which takes a second or two at the start of training."""
 
 import torch
 
 
 def _import_no_compiler() -> None:
-    """Methods that the compiler must not trace import it to say so. Nothing here compiles an optimizer."""
+    """Methods marked as not to be compiled import the compiler to say so. Nothing here compiles an optimizer."""
     for method in vars(torch.optim.Optimizer).values():
         plain = getattr(method, "__wrapped__", None)
         if plain is not None and method.__module__ == "torch.optim.optimizer":

@@ -14,7 +14,7 @@ Weights = dict[str, Tensor]
 
 
 def mean(paths: Sequence[Path], read: Callable[[Path], Weights] = read_weights) -> Weights:
-    """The mean of the weights that `read` finds at these paths, one of them in memory at a time."""
+    """The mean of the weights that `read` finds at these paths, with one of them in memory at a time."""
     total: Weights = {}
     dtypes = {}
     for path in paths:
@@ -49,7 +49,7 @@ class EMA:
 
 @contextmanager
 def temporary_weights(model: nn.Module, weights: Weights) -> Iterator[None]:
-    """Run the block with other weights in the model, then put its own back."""
+    """Run the block with other weights in the model, then restore its own."""
     original = {name: weight.clone() for name, weight in model.state_dict().items()}
     model.load_state_dict(weights)
     try:

@@ -69,7 +69,9 @@ def step_of(path: Path) -> int:
 def read_newest(
     folder: Path, warn: Callable[[str], None], check: Check = lambda state: None, last: int | None = None
 ) -> Checkpoint | None:
-    """The newest intact checkpoint, of no later step than `last`; `warn` gets one sentence for each damaged one that is skipped."""
+    """The newest intact checkpoint up to step `last`; `warn` is called with one sentence for each damaged one that is
+    skipped.
+    """
     for path in reversed(list_checkpoints(folder)):
         if last is not None and step_of(path) > last:
             continue
@@ -85,7 +87,7 @@ def read_newest(
 
 
 def read(path: Path, check: Check = lambda state: None) -> Checkpoint:
-    """A whole checkpoint, verified; `check` raises an error if its state is not one that the run can continue from."""
+    """A complete checkpoint, verified; `check` raises an error if the run cannot continue from its state."""
     state = read_state(path)
     weights, rest = (_read_tensors(path, name, state) for name in (MODEL, TRAINING))
     try:
@@ -101,7 +103,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """What state.json says, if its hash is right, it is of this step, and it has the hashes of the other files."""
+    """The content of state.json, if its hash is correct, it is of this step, and it has the hashes of the other
+    files.
+    """
     try:
         state = json.loads((path / STATE).read_text("utf-8"))
         hashes = dict(state["sha256"])
@@ -136,7 +140,9 @@ def _said(error: Exception) -> str:
 
 
 def prune(folder: Path, keep: int, weights_of: Sequence[int], whole: Sequence[int] = ()) -> None:
-    """Keep the newest `keep` checkpoints and those of the steps `whole`, and the weights of `weights_of`; delete the rest."""
+    """Keep the newest `keep` checkpoints and those of the steps `whole`, and the weights of `weights_of`; delete the
+    rest.
+    """
     paths = list_checkpoints(folder)
     for path in paths[:-keep]:
         if step_of(path) in whole:
@@ -193,7 +199,7 @@ class TrainingState:
         return self.model.state_dict(), rest
 
     def restore(self, weights: Mapping[str, Tensor], rest: Mapping[str, Tensor], folder: Path) -> list[str]:
-        """Load what was saved in `folder`; return sentences to show the user."""
+        """Load what was saved in `folder`; returns messages for the user."""
         current = self.model.state_dict()
         weights = {name: shard_like(weight, current.get(name, weight)) for name, weight in weights.items()}
         model_folder.put(self.model, weights, folder)

@@ -16,39 +16,41 @@ from heed.training.schedule import Schedule
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """What is the same for every task."""
+    """Settings common to all tasks."""
 
     auto: bool = False  # choose unset settings from the data and the machine (docs/guides/defaults.md)
-    steps: int = 10_000  # at most
+    steps: int = 10_000  # maximum number of training steps
     time: str | None = None  # time budget, for example "10m" or "2h"; with --resume, "+1h" adds an hour
-    batch_tokens: int = 4096  # tokens per batch and side, of all processes together, padding included
-    accumulate: int = 1  # batches per step
+    batch_tokens: int = 4096  # tokens per batch and side over all processes, including padding
+    accumulate: int = 1  # gradient accumulation: batches per step
     schedule: Literal["noam", "inverse-root", "cosine", "constant"] = "inverse-root"  # "noam" is the paper's
-    rate: float = 1e-3  # at its peak; for "noam", a factor on the paper's formula
+    rate: float = 1e-3  # peak learning rate; for "noam", a factor on the paper's formula
     minimum_rate: float = 0.0  # final rate of "cosine"
     warmup: int = 1000
-    cooldown: float = 0.0  # share of the run, at its end, in which the rate decays to zero; 0 is off
+    cooldown: float = 0.0  # final share of the run in which the learning rate decays to zero; 0 is off
     beta1: float = 0.9
     beta2: float = 0.98
     epsilon: float = 1e-9
     weight_decay: float = 0.0
-    decayed: Literal["all", "matrices"] = "all"  # which weights decay; "matrices" spares biases and norms
+    decayed: Literal["all", "matrices"] = "all"  # weights that decay; "matrices" excludes biases and norms
     clip: float = 1.0  # gradient clipping norm; 0 is no limit
     precision: Literal["auto", "float32", "tf32", "bfloat16"] = "auto"  # bfloat16 on a GPU that has it, else float32
     packed: bool | None = (
-        None  # sequences packed without padding; by default on one GPU in bfloat16 (docs/internals/speed-training.md)
+        None  # pack sequences without padding (default: on a single GPU in bfloat16; docs/internals/speed-training.md)
     )
     compile: bool = False  # torch.compile
     seed: int = 1
-    threads: int | None = None  # all cores by default; the same number gives the same bits
+    threads: int | None = (
+        None  # number of CPU threads (default: all cores); results are reproducible for the same number
+    )
     device: str = "auto"  # "auto": a GPU if available; cpu, cuda, cuda:1
     parallel: Literal["ddp", "fsdp"] = (
         "ddp"  # under torchrun: "ddp", a whole model on each GPU, or "fsdp", a part of it
     )
     log_every: int = 20
     valid_every: int = 500
-    valid_beam: int = 1  # greedy: quick
-    valid_tokens: int = 8192  # tokens per batch of validation
+    valid_beam: int = 1  # beam size for validation; 1 (greedy) is fast
+    valid_tokens: int = 8192  # tokens per validation batch
     checkpoint_every: int | None = None  # steps between checkpoints (default: valid_every)
     keep: int = 2  # number of full checkpoints to keep
     samples: int = 4  # number of examples kept from each validation, in samples/
@@ -135,7 +137,7 @@ def make_schedule(config: TrainingConfig, dim: int) -> Schedule:
 
 
 def make_optimizer(config: TrainingConfig, weights: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """AdamW. With decayed = "matrices", weights of one dimension are a group of their own, without decay."""
+    """AdamW. With decayed = "matrices", one-dimensional weights are a separate group without decay."""
     groups: Any = list(weights)
     if config.weight_decay and config.decayed == "matrices":
         vectors = [weight for weight in groups if weight.dim() < 2]

@@ -1,4 +1,4 @@
-"""Curves of training from the logs of run folders: loss, scores, learning rate and speed."""
+"""Training curves from the logs of run folders: loss, scores, learning rate and speed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class RunCurve:
 
 
 def read_log(path: Path | str) -> list[dict]:
-    """Read log.jsonl of a run folder; what a resumed run did again replaces what was there before."""
+    """Read log.jsonl of a run folder; what a resumed run repeated replaces the earlier entries."""
     file = Path(path) / "log.jsonl" if Path(path).is_dir() else Path(path)
     if not file.is_file():
         raise ValueError(f"There is no log {str(file)!r}; a run folder has a log.jsonl once training has started.")
@@ -54,7 +54,7 @@ def read_log(path: Path | str) -> list[dict]:
 
 
 def plot(folders: Sequence[Path | str], out: Path | str, labels: Mapping[str, str]) -> None:
-    """Draw the curves of one or more runs into a .png or .svg picture. `labels` are the names of the scores."""
+    """Draw the curves of one or more runs into a .png or .svg file. `labels` are the names of the scores."""
     out = Path(out)
     if out.suffix not in (".png", ".svg"):
         raise ValueError(f"The plot {str(out)!r} ends in {out.suffix!r}; it must end in .png or .svg.")
@@ -71,7 +71,7 @@ def plot(folders: Sequence[Path | str], out: Path | str, labels: Mapping[str, st
 
 
 def _latest(lines: list[dict]) -> list[dict]:
-    """Drop what a resumed run did again: lines after which the same kind comes at the same or an earlier step."""
+    """Drop what a resumed run repeated: lines after which the same kind comes at the same or an earlier step."""
     kept, first = [], {}
     for line in reversed(lines):
         if line["kind"] not in ("step", "valid"):
@@ -113,7 +113,7 @@ def _loss(panel, runs: Sequence[RunCurve]) -> None:
 
 
 def _scores(panel, runs: Sequence[RunCurve], labels: Mapping[str, str]) -> None:
-    """Draw what scores there are of the validation set."""
+    """Draw the available scores of the validation set."""
     scored = [name for name in labels if name != "loss" and any(run.points("valid", name)[0] for run in runs)]
     names = [labels[name] for name in scored]
     styles = [_STYLES[number % len(_STYLES)] for number in range(len(scored))]
@@ -143,7 +143,7 @@ def _rate(panel, runs: Sequence[RunCurve]) -> None:
 
 
 def _speed(panel, runs: Sequence[RunCurve]) -> None:
-    """Draw tokens a second."""
+    """Draw tokens per second."""
     panel.set_title("Tokens per second")
     for run in runs:
         _smoothed(panel, run, "tokens_per_second", 1.8)
@@ -152,7 +152,7 @@ def _speed(panel, runs: Sequence[RunCurve]) -> None:
 
 
 def _smoothed(panel, run: RunCurve, field: str, width: float) -> None:
-    """Draw a field of the training lines: the points alone when few, else faint beneath their moving mean."""
+    """Draw a field of the training lines: only the points if few, else faint beneath their moving mean."""
     steps, values = run.points("step", field)
     if len(values) <= _WINDOW:
         panel.plot(steps, values, color=run.colour, linewidth=width, marker=".")
@@ -162,7 +162,7 @@ def _smoothed(panel, run: RunCurve, field: str, width: float) -> None:
 
 
 def _finish(panel, runs: Sequence[RunCurve], nothing: str) -> None:
-    """Give a panel its axes, or say that there is nothing to see in it."""
+    """Set the axes of a panel, or say that it is empty."""
     from matplotlib.ticker import MaxNLocator
 
     panel.set_title(panel.get_title(), loc="left", fontsize=11.5, fontweight="bold", color=_INK, pad=10)
@@ -185,7 +185,7 @@ def _finish(panel, runs: Sequence[RunCurve], nothing: str) -> None:
 
 
 def _log_scale(panel) -> None:
-    """Make the vertical axis logarithmic, with plain numbers at it."""
+    """Make the vertical axis logarithmic, with plain tick labels."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     panel.set_yscale("log")
@@ -206,7 +206,7 @@ def _handle(
 
 
 def _key(panel, handles: list) -> None:
-    """Explain the lines of a panel, where there are any."""
+    """Add a legend to a panel, if it has lines."""
     if any(len(line.get_xdata()) for line in panel.lines):
         panel.legend(handles=handles, frameon=False, fontsize=9, labelcolor=_SOFT, loc="best", handlelength=2.6)
 
@@ -233,7 +233,7 @@ def _smooth(values: Sequence[float]) -> list[float]:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """Name each run by its folder, with the folder above where two would be called the same."""
+    """Name each run by its folder, with the parent folder if two names would be equal."""
     folders = [folder.resolve() for folder in folders]
     folders = [folder.parent if folder.is_file() else folder for folder in folders]
     count = Counter(folder.name for folder in folders)
@@ -250,7 +250,7 @@ def _save(figure, out: Path) -> None:
 
 
 def _number(line: dict, field: str) -> bool:
-    """Say whether a line has a number in the field."""
+    """Whether a line has a number in the field."""
     return isinstance(line.get(field), int | float) and not isinstance(line[field], bool)
 
 

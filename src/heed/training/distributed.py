@@ -1,8 +1,7 @@
-"""Training on one process or several: collective calls, and torch's engines that sum the gradients.
-
-The loop is handed workers. `SingleProcess` is one process, so its collective calls do nothing. Processes that torchrun
-starts are `Replicated` (DDP: each has the whole model) or `Sharded` (FSDP2: each has a part of every weight). The first
-process writes files and broadcasts what it makes or finds.
+"""Training on one or several processes: collective calls, and torch's gradient synchronization. The loop gets a
+worker object. `SingleProcess` is one process, so its collective calls do nothing. Processes started by torchrun are
+`Replicated` (DDP: each has the whole model) or `Sharded` (FSDP2: each has a part of every weight). The first process
+writes files and broadcasts its results.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,12 +38,12 @@ class SingleProcess:
         return self.rank == 0
 
     def wrap_objective(self, model: nn.Module, objective: Objective, compiled: bool = False) -> Objective:
-        """Move the model to its device, and return the objective as the loop should call it."""
+        """Move the model to its device, and return the objective for the loop to call."""
         model.to(self.device)
         return torch.compile(objective, dynamic=True) if compiled else objective
 
     def accumulating(self, more: bool) -> AbstractContextManager:
-        """Context of one batch; with `more` batches to come in this step, gradients need not be summed yet."""
+        """Context of one batch; with `more` batches to come in this step, gradients need not be synchronized yet."""
         return nullcontext()
 
     def sum(self, nll: Any, count: int) -> tuple[Any, Any]:
@@ -56,7 +55,7 @@ class SingleProcess:
         return parts
 
     def sum_gradients(self, gradients: Tensor) -> None:
-        """Sum gradients over all processes, in place, where no engine has done so."""
+        """Sum gradients over all processes, in place, if no engine has done so."""
 
     def request_stop(self) -> None:
         self.stop_requested = True
@@ -70,7 +69,7 @@ class SingleProcess:
         return make()
 
     def first_before_others(self, make: Callable[[], T]) -> T:
-        """Call `make` everywhere, on the first process before the others, which may then use what it has cached."""
+        """Call `make` everywhere, on the first process first; the others may use what it has cached."""
         return make()
 
     def broadcast_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -82,7 +81,7 @@ class SingleProcess:
         return rows
 
     def errors_from_first(self) -> AbstractContextManager:
-        """Context of something that fails on all processes or on none: only the first reports the error."""
+        """Context for work that fails on all processes or on none: only the first reports the error."""
         return nullcontext()
 
     @contextmanager
@@ -99,7 +98,7 @@ class SingleProcess:
 
 
 class MultiProcess(SingleProcess):
-    """One of the processes that torchrun has started; they find each other through a `store`."""
+    """One of the processes started by torchrun; they find each other through a `store`."""
 
     def __init__(self, device: torch.device, rank: int, world: int, store: Any):
         import torch.distributed as dist
@@ -119,7 +118,7 @@ class MultiProcess(SingleProcess):
         self.stops: _PendingNumber | None = None  # as of the last step, perhaps not yet on the CPU
 
     def sum(self, nll: Any, count: int) -> tuple[Tensor, Tensor]:
-        """Both summed over all processes; the requests to stop are summed in the same message."""
+        """Both summed over all processes; stop requests are summed in the same message."""
         sums = torch.tensor([0.0, count, self.stop_requested], dtype=torch.float64).to(self.device, non_blocking=True)
         sums[0] += nll
         self.dist.all_reduce(sums)
@@ -139,7 +138,7 @@ class MultiProcess(SingleProcess):
         self.dist.all_reduce(gradients)
 
     def should_stop(self) -> bool:
-        """By the sums of one step before: reading those of the last would make the CPU wait for the device."""
+        """Based on the sums of the previous step: reading the latest would make the CPU wait for the device."""
         return self.stops_before is not None and self.stops_before.read() > 0
 
     def broadcast(self, make: Callable[[], T] = lambda: None) -> T:
@@ -258,7 +257,7 @@ class Sharded(MultiProcess):
 
 
 class _ModelAndObjective(nn.Module):
-    """A model and its objective as one module, as DDP and FSDP need it."""
+    """A model and its objective as one module, for DDP and FSDP."""
 
     def __init__(self, model: nn.Module, objective: Objective, world: int):
         super().__init__()
@@ -276,7 +275,7 @@ def _zero_loss(model: nn.Module, batch: None) -> Loss:
 
 
 class _PendingNumber:
-    """A number that is being copied from a device without waiting for it."""
+    """A number that is being copied from a device asynchronously."""
 
     def __init__(self, number: Tensor):
         self.number = number.to("cpu", non_blocking=True)
@@ -291,7 +290,7 @@ class _PendingNumber:
 
 
 def join(device: torch.device, parallel: Literal["ddp", "fsdp"]) -> SingleProcess:
-    """The workers of this process: one of several if torchrun has started it, else a single one."""
+    """The worker object of this process: one of several if torchrun has started it, else a single one."""
     if not torchrun.is_distributed():
         return SingleProcess(device)
     kind = Replicated if parallel == "ddp" else Sharded

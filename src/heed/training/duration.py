@@ -17,7 +17,7 @@ def seconds_of(text: str) -> float:
 
 
 def as_setting(seconds: float) -> str:
-    """A duration that `seconds_of` reads, in whole minutes from one on: 45s, 10m, 1h30m."""
+    """A duration that `seconds_of` can read, in whole minutes above one minute: 45s, 10m, 1h30m."""
     if seconds < 60:
         return f"{max(1, round(seconds))}s"
     hours, minutes = divmod(round(seconds / 60), 60)
@@ -25,7 +25,7 @@ def as_setting(seconds: float) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """A duration for people: 45 s, 10 min, 1 h 30 min."""
+    """A duration for display: 45 s, 10 min, 1 h 30 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)

@@ -1,4 +1,4 @@
-"""The training loop. There is only one; everything that differs between tasks is passed in."""
+"""The training loop. There is only one; task-specific parts are passed in."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -33,11 +33,10 @@ class Progress(NamedTuple):
 
 @runtime_checkable
 class ForwardBackward(Protocol):
-    """Runs the forward and backward passes of one batch, in place of the objective and autograd.
-
-    Reading `gradients` gives all gradients of the step as one flat tensor, of which those of the weights are views. A single
-    process does not need that: `step` may do the optimizer's step as well, and return the norm of the gradient. If it
-    returns None instead, it has left the gradients at the weights.
+    """Runs the forward and backward passes of one batch, instead of the objective and autograd. `gradients` returns
+    all gradients of the step as one flat tensor, of which those of the weights are views. A single process does not
+    need that: `step` may also do the optimizer's step, and return the gradient norm. If it returns None, it has left
+    the gradients on the weights.
     """
 
     @property
@@ -67,10 +66,10 @@ def train(  # noqa: PLR0913 (the parts of a loop, each by its name)
 ) -> None:
     """One update for each of `steps`, from `accumulate` batches; `batches` yields (position after the batch, batch).
 
-    The gradient is that of the mean over all tokens of the step, however they are split into batches and among workers.
-    Dropout is seeded by the seed, the step and the rank alone, so a step is the same whenever it is run.
-    `forward_backward`, if given, replaces the objective and its backward pass. `parts` names those of the loss. After each step the callbacks
-    `after_step` are called in order; the loop ends when one returns True.
+    The gradient is that of the mean over all tokens of the step, however they are split into batches and among
+    workers. Dropout is seeded only by the seed, the step and the rank, so a step is reproducible. `forward_backward`,
+    if given, replaces the objective and its backward pass. `parts` names those of the loss. After each step the
+    callbacks `after_step` are called in order; the loop ends when one returns True.
     """
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     for step in steps:

@@ -20,7 +20,7 @@ class Part(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """`total` is what training minimizes; `nll` the plain -log p of the targets, the loss of the log.
+    """`total` is minimized; `nll` is the plain -log p of the targets, which is logged as the loss.
 
     `parts` are for the log. An objective with parts names them all in its attribute `parts`; a batch may lack some.
     """
@@ -101,8 +101,8 @@ def chunked_cross_entropy(
     """The total and the nll of `smoothed_cross_entropy` or `distillation_loss` of the logits `states @ weight.T + bias`.
 
     The logits are computed in chunks and never exist all at once; their gradients are computed in the forward pass.
-    Of two passes it is the mean, plus `agreement` / 2 times half of their symmetric divergence (R-Drop). Positions
-    where `expected` is negative do not count.
+    For two passes it is the mean, plus `agreement` / 2 times half of their symmetric divergence (R-Drop). Positions
+    where `expected` is negative are ignored.
     """
     kind = states.device.type
     states = states if states.ndim == 3 else states[None]
@@ -117,7 +117,9 @@ def weighted_cross_entropy(
     expected: Int[Tensor, " n"],
     weights: Float[Tensor, " n"],
 ) -> Float[Tensor, ""]:
-    """The sum of -log p of the expected tokens, each times its weight. The logits are computed in chunks, and again in the backward pass."""
+    """The weighted sum of -log p of the expected tokens. The logits are computed in chunks, and again in the backward
+    pass.
+    """
 
     def part(rows: Tensor, targets: Tensor, factors: Tensor) -> Tensor:
         logits = F.linear(rows, weight, bias)
@@ -130,9 +132,8 @@ def weighted_cross_entropy(
 
 
 def unit_gradient(total: Float[Tensor, ""]) -> Float[Tensor, ""]:
-    """A gradient of one for `total`, marked as such, so that a backward pass can skip multiplying by it.
-
-    (Comparing a number on a device with one would wait for the device.)
+    """A gradient of one for `total`, marked as such, so that a backward pass can skip the multiplication. (Comparing
+    a number on a device with one would wait for the device.)
     """
     one = torch.ones_like(total)
     one.unit_gradient = True
@@ -190,13 +191,13 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
 
 def padded_vocab(vocab: int, dtype: torch.dtype, device: torch.device) -> int:
-    """How many columns logits have: of a GPU's tensor cores, rows that are no multiple of 16 bytes use a fraction."""
+    """The padded number of logit columns: tensor cores are slow for rows that are not a multiple of 16 bytes."""
     aligned = device.type != "cuda" or dtype.itemsize >= 4 or vocab % 8 == 0
     return vocab if aligned else -(-vocab // VOCAB_MULTIPLE) * VOCAB_MULTIPLE
 
 
 def _chunk_rows(rows: int, passes: int, weight: Tensor) -> int:
-    """How many rows of a pass to compute logits for at one time."""
+    """How many rows to compute logits for at a time."""
     most = MAX_LOGITS.get(weight.device.type, MAX_LOGITS["cpu"]) // len(weight)
     return -(-rows // max(1, -(-rows * passes // max(1, most))))
 
@@ -212,7 +213,9 @@ def _teacher_logits(distillation: Distillation, rows: slice, dtype: torch.dtype)
 
 
 def _matmul(one: Tensor, other: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
-    """A matrix product, written to `buffer` if it fits; in float32 if asked and the GPU accumulates in it anyway."""
+    """A matrix product, written to `buffer` if it fits; in float32 if requested and the GPU accumulates in it
+    anyway.
+    """
     if buffer is not None and buffer.dtype == one.dtype:
         return torch.mm(one, other, out=buffer)
     if one.is_cuda and one.dtype.itemsize < 4 and dtype == torch.float32:
@@ -265,7 +268,7 @@ def _loss_and_gradient(
 def _plain_loss_and_gradient(
     z: Float[Tensor, "n vocab"], expected: Int[Tensor, " n"], smoothing: float
 ) -> tuple[Tensor, Tensor, Float[Tensor, "n vocab"]]:
-    """The same of one pass without a teacher, in place: most of the time is spent on reading and writing logits."""
+    """The same for one pass without a teacher, in place: most of the time is spent reading and writing logits."""
     counts, targets = (expected >= 0).to(z.dtype), expected.clamp(min=0)[:, None]
     grad = z.log_softmax(dim=-1)
     nll = -(grad.gather(1, targets)[:, 0] * counts).sum()

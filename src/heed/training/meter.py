@@ -1,4 +1,4 @@
-"""Loss and speed of a running training run."""
+"""Loss and speed of a training run in progress."""
 
 import math
 import time
@@ -12,9 +12,8 @@ def perplexity(loss: float) -> float:
 
 
 class Meter:
-    """Loss and speed since it was last read. Reading waits for the device; adding does not.
-
-    Where the loss is of words, it has a perplexity.
+    """Loss and speed since the last reading. Reading waits for the device; adding does not. A loss over words also
+    has a perplexity.
     """
 
     def __init__(self, step: int, has_perplexity: bool = True):
@@ -33,7 +32,9 @@ class Meter:
         self.paused += seconds
 
     def read(self, progress: Progress, steps: int | None = None, left: float | None = None) -> dict[str, Any]:
-        """What was measured, which then begins anew. `steps` and `left`: the last step and the seconds until it, if known."""
+        """The measurements, which are then reset. `steps` and `left`: the last step and the seconds until it, if
+        known.
+        """
         self.check(progress)
         facts = self.peek(progress, steps, left)
         self.step, self.since, self.paused = progress.step, time.monotonic(), 0.0
@@ -54,7 +55,7 @@ class Meter:
         }  # fmt: skip
 
     def check(self, progress: Progress) -> None:
-        """Raise when the loss or the gradient is not finite, before weights that are NaN as well are saved."""
+        """Raise an error if the loss or the gradient is not finite, before NaN weights are saved."""
         wrong = [name for name in ("nll", "gradient_norm") if not math.isfinite(float(getattr(progress, name)))]
         if wrong:
             what = "loss" if wrong[0] == "nll" else "gradient"

@@ -1,4 +1,4 @@
-"""The hidden state that an objective carries from batch to batch (truncated backpropagation), as a checkpoint saves it."""
+"""The hidden state that an objective carries between batches (truncated backpropagation), for checkpoints."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable

@@ -1,4 +1,6 @@
-"""The output of a run: a bar and lines for people, log.jsonl for programs, TensorBoard files if it is installed."""
+"""The output of a run: a progress bar and lines for people, log.jsonl for programs, TensorBoard files if it is
+installed.
+"""
 
 import importlib.util
 import json
@@ -46,7 +48,7 @@ class Log:
             self.board.close()
 
     def _forget(self, after: int) -> None:
-        """Drop what was logged after the step from which the run is resumed: it is done again."""
+        """Drop what was logged after the step from which the run is resumed: it will be repeated."""
         if not self.path.is_file():
             return
         kept = []
@@ -62,7 +64,7 @@ class Log:
 
 
 class Report:
-    """The terminal: a bar if there is one, else a line now and then. `steps` is the last step, None while it is not known."""
+    """The terminal: a bar if there is one, else occasional lines. `steps` is the last step, None while unknown."""
 
     def __init__(self, console: Console, steps: int | None, start: int = 0, quiet: bool = False):
         self.console, self.steps, self.quiet = console, steps, quiet
@@ -85,30 +87,30 @@ class Report:
             self.console.print(sentence, highlight=False, soft_wrap=True)
 
     def warn(self, sentence: str) -> None:
-        """Of damage: it is said also where nothing else is."""
+        """Warnings about damage are printed even with --quiet."""
         self.console.print(sentence, highlight=False, markup=False, soft_wrap=True)
 
     def summary(self, rows: Mapping[str, str]) -> None:
-        """What will be trained: a label and a value a line."""
+        """What will be trained: one label and value per line."""
         width = max(map(len, rows), default=0)
         for label, value in rows.items():
             self.say(f"[bold]{label:<{width}}[/]  {escape(value)}")
 
     def expect(self, words: str) -> None:
-        """How long the run will take; said once, as soon as it is known."""
+        """How long the run will take; printed once, as soon as it is known."""
         if words and not self.expected:
             self.expected = True
             self.say(f"[bold]Expected time[/]  {words}")
 
     def moves(self, step: int) -> bool:
-        """Move the bar after each step; whether it should be told the loss and the speed as well."""
+        """Advance the bar after each step; returns whether it needs the loss and the speed as well."""
         if self.bar is None:
             return False
         self.bar.update(self.task, completed=step)
         return time.monotonic() - self.shown >= EVERY
 
     def busy(self, what: str) -> None:
-        """What is done between two steps."""
+        """What happens between two steps."""
         if self.bar is not None:
             self.bar.update(self.task, facts=what)
 
@@ -131,7 +133,7 @@ class Report:
         return "" if self.steps is None else f" of {self.steps:,}"
 
     def valid(self, step: int, scores: str, seconds: float, best: bool) -> None:
-        """A validation in one line; the best so far has a mark."""
+        """A validation on one line; the best so far is marked."""
         width = len(f"{self.steps or step:,}")
         mark = "  [bold green]← best so far[/]" if best else ""
         self.say(f"[dim]valid[/]  step {step:>{width},} · {escape(scores)} · {in_words(seconds)}{mark}")

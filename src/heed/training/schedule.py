@@ -7,7 +7,7 @@ Schedule = Callable[[int], float]
 
 
 def noam(dim: int, warmup: int, factor: float = 1.0) -> Schedule:
-    """dim^-0.5 · min(step^-0.5, step · warmup^-1.5): the paper's (Vaswani et al., 2017)."""
+    """dim^-0.5 · min(step^-0.5, step · warmup^-1.5): the paper's schedule (Vaswani et al., 2017)."""
     return lambda step: factor * dim**-0.5 * min(step**-0.5, step * max(warmup, 1) ** -1.5)
 
 

@@ -1,4 +1,4 @@
-"""The same calls for sharded tensors (torch's DTensor, FSDP2) and for ordinary ones."""
+"""Common functions for sharded tensors (torch's DTensor, FSDP2) and ordinary ones."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ def full(tensor: Tensor) -> Tensor:
 
 
 def gather(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
-    """All tensors in full, sharded ones moved to the CPU one by one to save device memory; nothing unless `keep`."""
+    """All tensors in full, sharded ones moved to the CPU one by one to save device memory; empty unless `keep`."""
     kept = {}
     for name, tensor in tensors.items():
         gathered = full(tensor.detach())
@@ -31,7 +31,7 @@ def gather(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
 
 
 def shard_like(tensor: Tensor, other: Tensor) -> Tensor:
-    """Shard a full tensor as `other` is; as it is if `other` is not sharded or has another shape."""
+    """Shard a full tensor like `other`; unchanged if `other` is not sharded or has another shape."""
     if not is_sharded(other) or tensor.shape != other.shape:
         return tensor
     from torch.distributed.tensor import distribute_tensor

@@ -1,4 +1,4 @@
-"""What torchrun, or a launcher with the same interface, tells the processes that it starts."""
+"""The environment of processes started by torchrun, or a launcher with the same interface."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ def is_first() -> bool:
 
 
 def local_device(name: str) -> str:
-    """The device of this process, given that of the run: each of several processes has the GPU of its local rank."""
+    """The device of this process, given that of the run: each of several processes uses the GPU of its local rank."""
     if not is_distributed() or name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return name
     if name not in ("auto", "cuda"):
@@ -43,9 +43,9 @@ def job_id() -> str | None:
 def rendezvous_store(rank: int, world: int) -> Any:
     """The store through which the processes find each other, without the keys of those that died before a restart.
 
-    torchrun keeps one store for all its restarts, and the addresses of dead processes stay in it (pytorch/pytorch#135712).
-    The restart count cannot be used as a prefix, since each machine counts for itself. So the first process draws a
-    prefix at random, and answers it to each other process under a token that this process has drawn.
+    torchrun keeps one store for all its restarts, and the addresses of dead processes stay in it
+    (pytorch/pytorch#135712). The restart count cannot be used as a prefix, since each machine has its own. So the
+    first process draws a random prefix, and sends it to each other process under a token drawn by that process.
     """
     from torch.distributed import PrefixStore
     from torch.distributed.rendezvous import rendezvous

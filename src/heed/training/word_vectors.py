@@ -1,7 +1,7 @@
 """Word vectors from a text: skip-gram with negative sampling (Mikolov et al., 2013), GloVe (Pennington et al., 2014), fastText (Bojanowski et al., 2017).
 
-Each has its objective in a few lines, and all are minimized by AdaGrad, as GloVe was: in a sparse step only the rows of the
-words of a batch change, the rarer ones by more.
+Each has its objective in a few lines, and all are minimized by AdaGrad, like GloVe: in a sparse step only the rows of
+the words in a batch change, rare ones by more.
 """
 
 from collections.abc import Callable, Iterator
@@ -63,7 +63,9 @@ class Trained(NamedTuple):
 def negative_sampling_loss(
     centre: Float[Tensor, "b dim"], context: Float[Tensor, "b dim"], noise: Float[Tensor, "b k dim"]
 ) -> Float[Tensor, ""]:
-    """-log σ(u_o·v_c) - Σ_k log σ(-u_k·v_c), summed over the pairs: the context is likely, the drawn words are not."""
+    """-log σ(u_o·v_c) - Σ_k log σ(-u_k·v_c), summed over the pairs: the context is likely, the sampled words are
+    not.
+    """
     likely = (centre * context).sum(-1)
     unlikely = (noise * centre[:, None]).sum(-1)  # quicker than many small matrix products
     return -F.logsigmoid(likely).sum() - F.logsigmoid(-unlikely).sum()
@@ -140,13 +142,13 @@ def train_vectors(text: WordText, config: WordVectorsConfig, tell: Tell = lambda
 
 
 def noise_shares(counts: Counts) -> Float64[np.ndarray, " words"]:
-    """How often a word is drawn as noise: by its count to the power of ¾."""
+    """The negative sampling distribution: counts to the power of ¾."""
     shares = counts**0.75
     return shares / shares.sum()
 
 
 def keep_shares(counts: Counts, subsample: float) -> Float64[np.ndarray, " words"]:
-    """With what probability a running word stays: √(subsample / its frequency), at most 1."""
+    """The probability of keeping a running word: √(subsample / its frequency), at most 1."""
     if not subsample:
         return np.ones(len(counts))
     return np.minimum(1.0, np.sqrt(subsample / (counts / counts.sum())))
@@ -193,7 +195,7 @@ def _train_glove(text: WordText, c: WordVectorsConfig, tell: Tell) -> Trained:
 def _minimize(
     model: nn.Module, epoch: Callable[[], Iterator[tuple[Tensor, int, float]]], c: WordVectorsConfig, tell: Tell
 ) -> list[float]:
-    """AdaGrad over the batches of all epochs; the mean loss of a pair in each."""
+    """AdaGrad over the batches of all epochs; returns the mean loss per pair of each epoch."""
     optimizer, losses, done = torch.optim.Adagrad(model.parameters(), lr=c.rate), [], 0.0
     for _ in range(c.epochs):
         total, pairs = 0.0, 0

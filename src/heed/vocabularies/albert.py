@@ -1,4 +1,4 @@
-"""The vocabulary of ALBERT (Lan et al., 2020): a SentencePiece unigram model of words that white space separates."""
+"""The vocabulary of ALBERT (Lan et al., 2020): a SentencePiece unigram model over whitespace-separated words."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,9 @@ CLEANING = {"do_lower_case": True, "keep_accents": False}  # with transformers' 
 
 
 class AlbertVocabulary(UnigramVocabulary):
-    """The ids are those of transformers' AlbertTokenizer. Whether case and accents are kept is said in tokenizer_config.json."""
+    """The ids are those of transformers' AlbertTokenizer. tokenizer_config.json says whether case and accents are
+    kept.
+    """
 
     kind, tokenizer_class, names = "albert", "AlbertTokenizer", NAMES
     segments = True  # as up to version 4 of transformers; its version 5 asks to be told
@@ -59,7 +61,7 @@ def write(folder: Path, pair: Pair) -> None:
 
 
 def learn(texts: Iterable[str], size: int) -> tuple[AlbertVocabulary, AlbertVocabulary]:
-    """A vocabulary of `size`, special tokens included, that keeps case and accents."""
+    """A vocabulary of `size`, including special tokens, that keeps case and accents."""
     options = {"model_type": "unigram", "vocab_size": size, "character_coverage": 0.9999}
     options |= {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": [BEGIN, END, MASK]}
     model = train(texts, options, f"an ALBERT vocabulary of {size}")

@@ -1,4 +1,4 @@
-"""The vocabulary of BigBird (Zaheer et al., 2020): a SentencePiece unigram model of text as it is written."""
+"""The vocabulary of BigBird (Zaheer et al., 2020): a SentencePiece unigram model of unnormalized text."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -50,7 +50,7 @@ def write(folder: Path, pair: Pair) -> None:
 
 
 def learn(texts: Iterable[str], size: int) -> tuple[BigBirdVocabulary, BigBirdVocabulary]:
-    """A vocabulary of `size`, special tokens included."""
+    """A vocabulary of `size`, including special tokens."""
     options = {"model_type": "unigram", "vocab_size": size, "character_coverage": 0.9999}
     options |= {"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "control_symbols": [BEGIN, END, MASK]}
     model = train(texts, {**options, "normalization_rule_name": "identity"}, f"a BigBird vocabulary of {size}")

@@ -61,7 +61,7 @@ def _readable(token: str | None) -> str:
 
 
 def _visible(char: str) -> str:
-    """A character, or if it is invisible its bytes as SentencePiece writes them."""
+    """A character or, if it is invisible, its bytes as SentencePiece writes them."""
     if unicodedata.category(char) not in ("Cc", "Cs"):
         return char
     return "".join(f"<0x{byte:02X}>" for byte in char.encode("utf-8", "surrogateescape"))
@@ -89,7 +89,7 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
 
 
 def _special(contents: Mapping[str, File], config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The special tokens, those that a folder adds among them."""
+    """The special tokens, including those that a folder adds."""
     old = {} if "added_tokens_decoder" in config else files.parse_json(contents.get(SPECIAL))
     settings = {**config, **old}
     tokens = [settings.get(key) or name for key, name in NAMES.items()] + files.extra_special_tokens(settings)
@@ -97,7 +97,7 @@ def _special(contents: Mapping[str, File], config: Mapping[str, Any]) -> list[di
 
 
 def _checked(pieces: object, path: str) -> dict[str, int]:
-    """A table of pieces and ids that has the special tokens; <mask> may be missing, and is added later."""
+    """A table of pieces and ids with the special tokens; <mask> may be missing, and is added later."""
     ids = files.check_ids(pieces, path)
     for token in ("<s>", "<pad>", "</s>", "<unk>"):
         if token not in ids:

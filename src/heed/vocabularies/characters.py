@@ -1,4 +1,4 @@
-"""Vocabularies of single characters, and of single bytes: text as it is written, without learning any units."""
+"""Vocabularies of single characters or bytes: text as it is, without learned units."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ class Characters(Vocabulary):
         return text
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without special tokens; a character that was not in the text it was learned from is the unknown token."""
+        """Ids without special tokens; a character not seen in training is the unknown token."""
         return [[self.ids.get(character, UNKNOWN) for character in text] for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -71,7 +71,7 @@ class Bytes(Characters):
         return bytes(i - len(NAMES) for i in ids if 0 <= i - len(NAMES) < 256).decode("utf-8", errors="replace")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Printable ASCII as it is, other bytes by number."""
+        """Printable ASCII unchanged, other bytes by number."""
         return [self._piece(i) for i in ids]
 
     def _piece(self, i: int) -> str:
@@ -80,7 +80,9 @@ class Bytes(Characters):
 
 
 def learn(kind: str, texts: Iterable[str], config: SubwordsConfig, codes: Sequence[str] = ()) -> Characters:
-    """The characters of a text, the most frequent first, at most `size` with the special tokens and codes; or all bytes."""
+    """The characters of a text, most frequent first, at most `size` including special tokens and codes; or all
+    bytes.
+    """
     for code in codes:
         if code.split() != [code] or code in NAMES:
             raise ValueError(f"the control code is {code!r}; it must be one word")

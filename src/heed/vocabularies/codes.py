@@ -1,4 +1,4 @@
-"""Control codes: tokens that say what kind of text follows (Keskar et al., 2019)."""
+"""Control codes: tokens that specify the kind of text that follows (Keskar et al., 2019)."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -14,7 +14,7 @@ def codes_of(vocabulary: Vocabulary) -> Mapping[str, int]:
 
 
 def code_id(vocabulary: Vocabulary, code: str) -> int:
-    """The id of a control code; one that the vocabulary does not have is refused with those that are near."""
+    """The id of a control code; an unknown one is refused with suggestions."""
     known = codes_of(vocabulary)
     if code in known:
         return known[code]

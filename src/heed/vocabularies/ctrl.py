@@ -1,4 +1,4 @@
-"""The vocabulary of CTRL (Keskar et al., 2019): BPE of words as they are written, among them the control codes."""
+"""The vocabulary of CTRL (Keskar et al., 2019): BPE of cased words, including the control codes."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ PUBLISHED_CODES = [
 class CTRLVocabulary(FastTokenizer):
     """The ids are those of transformers' CTRLTokenizer. `codes` are the control codes with their ids.
 
-    A token that a word continues after ends with @@; text comes back with single spaces.
+    A token within a word ends with @@; decoded text has single spaces.
     """
 
     kind, tokenizer_class = "ctrl", "CTRLTokenizer"
@@ -58,7 +58,7 @@ class CTRLVocabulary(FastTokenizer):
         return max(self.tokens) + 1
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without special tokens around a text; <unk> written in a text is the unknown token."""
+        """Ids without special tokens around a text; <unk> in a text is the unknown token."""
         parts = [[own for part in re.split(f"({UNKNOWN})", text) for own in _words(part)] for text in texts]
         found = self.tokenizer.encode_batch_fast(parts, is_pretokenized=True, add_special_tokens=False)
         return [[self._their_ids[i] for i in encoding.ids] for encoding in found]
@@ -80,7 +80,9 @@ class CTRLVocabulary(FastTokenizer):
 
 
 def _read_merges(file: File) -> list[tuple[str, str]]:
-    """The merges as transformers reads them from the published file: any white space separates, and of two the later counts."""
+    """The merges as transformers reads them from the published file: any whitespace separates, and of duplicates the
+    later counts.
+    """
     ranks = {tuple(line.split()): rank for rank, line in enumerate(suffix_bpe.merge_lines(file))}
     return [merge for merge in sorted(ranks, key=ranks.get) if len(merge) == 2]  # no others can ever apply
 
@@ -97,7 +99,7 @@ def _token(piece: str) -> str:
 
 
 def _pieces(ids: Iterable[str], merges: Iterable[tuple[str, str]]) -> list[str]:
-    """Every piece that merges work with: those of the vocabulary, and those on the way to them, which may have no id."""
+    """All pieces that merges produce: those of the vocabulary, and intermediate ones, which may have no id."""
     pieces = dict.fromkeys([UNKNOWN, *(token + WORD_END for token in ids)])
     pieces |= dict.fromkeys(token.removesuffix(CONTINUES) for token in ids if token.endswith(CONTINUES))
     for left, right in merges:
@@ -144,7 +146,7 @@ def learn(texts: Sequence[str], size: int) -> tuple[CTRLVocabulary, CTRLVocabula
 
 
 def with_codes(vocabulary: CTRLVocabulary, codes: Sequence[str]) -> CTRLVocabulary:
-    """The vocabulary with these control codes, each a word and one token; ids that there were stay."""
+    """The vocabulary with these control codes, each a word and one token; existing ids are kept."""
     tokens, merges = list(vocabulary.ids), list(vocabulary.merges)
     for code in codes:
         if WORD.fullmatch(code) is None or code in (UNKNOWN, LINE_END) or code.endswith((CONTINUES, "\n")):

@@ -28,11 +28,11 @@ class FastTokenizer(Vocabulary):
         self.__init__(contents)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without the special tokens around a text; special tokens written in a text are encoded as such."""
+        """Ids without the special tokens around a text; special tokens in a text are encoded as such."""
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def encode_aligned(self, texts: Sequence[str]) -> list[AlignedPieces]:
-        """The same ids, with the characters that each is of."""
+        """The same ids, with their character spans."""
         found = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [
             AlignedPieces(one.ids, [trim_span(text, *span) for span in one.offsets], one.word_ids)
@@ -43,7 +43,7 @@ class FastTokenizer(Vocabulary):
         return self.tokenizer.decode(list(ids), skip_special_tokens=True)
 
     def special_ids(self) -> set[int]:
-        """Those of all special tokens, further ones of a folder among them."""
+        """The ids of all special tokens, including further ones of a folder."""
         return {i for i, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
 
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""The files of a vocabulary, kept byte for byte, so that they are written again exactly as they were read."""
+"""The files of a vocabulary, kept byte for byte, so that they can be written unchanged."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ def write(folder: Path, files: Mapping[str, File | None]) -> None:
 
 
 def parse_json(file: File | None) -> dict[str, Any]:
-    """The object in a JSON file; empty where there is no file."""
+    """The object in a JSON file; empty if there is no file."""
     if file is None:
         return {}
     try:
@@ -74,7 +74,7 @@ def load_sentencepiece(file: File) -> "SentencePieceProcessor":
 
 
 def all_pieces(processor: "SentencePieceProcessor", name: str) -> list[str]:
-    """The pieces of a SentencePiece model by id, which reads any bytes as such; those of a damaged one are refused."""
+    """The pieces of a SentencePiece model by id; a damaged one, which SentencePiece would read, is refused."""
     try:
         return processor.id_to_piece(list(range(processor.vocab_size())))
     except UnicodeDecodeError as error:
@@ -82,7 +82,7 @@ def all_pieces(processor: "SentencePieceProcessor", name: str) -> list[str]:
 
 
 def charsmap(model: bytes) -> bytes:
-    """The character normalization map of a SentencePiece model; empty where it does not normalize."""
+    """The character normalization map of a SentencePiece model; empty if it does not normalize."""
     normalizer = b"".join(value for number, value in _fields(model) if number == 3)
     return b"".join(value for number, value in _fields(normalizer) if number == 2)
 
@@ -112,7 +112,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def token_text(token: object) -> str | None:
-    """The text of a token, which files write as a string or as an object with flags."""
+    """The text of a token, given as a string or as an object with flags."""
     return token.get("content") if isinstance(token, dict) else token if isinstance(token, str) else None
 
 
@@ -131,7 +131,7 @@ def extra_special_tokens(settings: Mapping[str, Any]) -> list[object]:
 def added_tokens(files: Mapping[str, File], names: Collection[str] = ()) -> dict[int, dict[str, Any]]:
     """The tokens that are never split, by id, from tokenizer_config.json or else tokenizer.json.
 
-    Those with one of the `names` are special, whatever the file says.
+    Those with one of the `names` are always special.
     """
     path, added = CONFIG, parse_json(files.get(CONFIG)).get("added_tokens_decoder")
     if added is None:
@@ -148,13 +148,13 @@ def added_tokens(files: Mapping[str, File], names: Collection[str] = ()) -> dict
 
 
 def has_segments(files: Mapping[str, File], default: bool) -> bool:
-    """Whether a model is told which token is of which text: what tokenizer_config.json says, or else `default`."""
+    """Whether a vocabulary has segment ids: as stated in tokenizer_config.json, or else `default`."""
     inputs = parse_json(files.get(CONFIG)).get("model_input_names")
     return "token_type_ids" in inputs if isinstance(inputs, list) else default
 
 
 def refuse_other_names(files: Mapping[str, File], names: Mapping[str, str]) -> None:
-    """Raise if a special token such as eos_token has another name than this kind of vocabulary gives it."""
+    """Raise if a special token such as eos_token has another name than this kind of vocabulary uses."""
     config = parse_json(files.get(CONFIG))
     for key, name in names.items():
         if config.get(key) is not None and token_text(config[key]) != name:
@@ -162,7 +162,7 @@ def refuse_other_names(files: Mapping[str, File], names: Mapping[str, str]) -> N
 
 
 def refuse_additions(folder: Path, known: Iterable[str]) -> None:
-    """Raise if added_tokens.json, which older folders have, adds tokens that the vocabulary does not know."""
+    """Raise if added_tokens.json of an older folder adds tokens unknown to the vocabulary."""
     names = set(parse_json(read_existing(folder, ["added_tokens.json"]).get("added_tokens.json"))) - set(known)
     if names:
         shown = ", ".join(sorted(names)[:5])

@@ -36,7 +36,7 @@ KINDS = {
 
 
 def read(folder: Path, names: Mapping[str, str]) -> Pair:
-    """What `write` has written; `names` is what it returned."""
+    """Read what `write` has written; `names` is what it returned."""
     if "kind" in names:
         if names["kind"] not in KINDS:
             raise ValueError(f"{folder}: subwords.kind is {names['kind']!r}; heed supports {', '.join(KINDS)}")
@@ -70,12 +70,12 @@ def kind_of(vocabulary: Vocabulary) -> str:
 
 
 def special_tokens(kind: str | None) -> set[str]:
-    """The special tokens of a learned vocabulary of this kind, beyond those that all have; None is heed's own kind."""
+    """The special tokens of a learned vocabulary of this kind, beyond the common ones; None is Heed's own kind."""
     return set(getattr(KINDS[kind], "SPECIAL_TOKENS", ())) if kind else set()
 
 
 def learn(kind: str, texts: Iterable[str], size: int, codes: Sequence[str] = ()) -> Pair:
-    """A vocabulary of a kind, learned from text; `codes` are control codes, a token each."""
+    """A vocabulary of a kind, learned from text; `codes` are control codes, one token each."""
     pair = KINDS[kind].learn(texts, size)
     if not codes:
         return pair

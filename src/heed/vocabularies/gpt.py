@@ -1,4 +1,6 @@
-"""The vocabulary of GPT (Radford et al., 2018): lower-case words without accents, BPE with </w>, and a token for the end of a line."""
+"""The vocabulary of GPT (Radford et al., 2018): lowercase words without accents, BPE with </w>, and a line end
+token.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class GPTVocabulary(FastTokenizer):
-    """The ids are those of transformers' OpenAIGPTTokenizer. Text comes back in lower case, with spaces around punctuation."""
+    """The ids are those of transformers' OpenAIGPTTokenizer. Decoded text is lowercase, with spaces around
+    punctuation.
+    """
 
     kind, tokenizer_class = "gpt", "OpenAIGPTTokenizer"
 
@@ -43,7 +47,7 @@ class GPTVocabulary(FastTokenizer):
 
 
 def _line_end(contents: Mapping[str, File]) -> str:
-    """The token at the end of each text: eos_token where a folder names one."""
+    """The token at the end of each text: eos_token if a folder names one."""
     return files.token_text(files.parse_json(contents.get(CONFIG)).get("eos_token")) or LINE_END
 
 

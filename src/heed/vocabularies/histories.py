@@ -1,4 +1,4 @@
-"""The histories of the users of a log, and which of their interactions are trained on, validated on and tested on."""
+"""The histories of the users of a log, and their split into training, validation and test."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -19,7 +19,7 @@ ARRAYS = ("items", "offsets", "train_end", "valid_at", "test_at")
 
 
 class Held(NamedTuple):
-    """What is asked of a recommender: the histories of some users, and the item that came next; -1 is one that it does not know."""
+    """A recommendation task: the histories of some users, and the next item; -1 if it is unknown."""
 
     users: np.ndarray
     histories: RaggedRows
@@ -27,9 +27,9 @@ class Held(NamedTuple):
 
 
 class Histories:
-    """The items of all users, one after another. `train_end` is how many of a user's first ones are trained on; `valid_at`
-    and `test_at` are the places of those that are to be predicted, -1 where there is none. An id beyond the last item is one
-    that the model does not know.
+    """The concatenated items of all users. `train_end` is the number of a user's training items; `valid_at` and
+    `test_at` are the positions of the held-out items, -1 if there is none. An id beyond the last item is unknown to
+    the model.
     """
 
     def __init__(self, names: list[str], known: int, arrays: Mapping[str, np.ndarray]):
@@ -52,7 +52,7 @@ class Histories:
         return np.diff(self.offsets)
 
     def history(self, user: str) -> list[int]:
-        """All that a user did with items that the model knows."""
+        """A user's complete history of known items."""
         if user not in self.ids:
             raise ValueError(
                 f"{user!r} is not one of the {len(self):,} users the model was trained on: give items instead"
@@ -62,12 +62,14 @@ class Histories:
         return own[own < self.known].tolist()
 
     def training(self) -> RaggedRows:
-        """What is trained on, a row for each user."""
+        """The training items, one row per user."""
         lengths = self.train_end.astype(np.int64)
         return RaggedRows(self.items[slice_indices(self.offsets[:-1], lengths)], lengths)
 
     def held(self, part: str, most: int = 0) -> Held:
-        """The users who have something to "valid"ate or to "test" on, with what came before it; at `most` so many (0: all), drawn."""
+        """The users with an item for "valid" or "test", and their histories before it; a random sample of at `most`
+        this many (0: all).
+        """
         at = (self.valid_at if part == "valid" else self.test_at).astype(np.int64)
         users = np.flatnonzero(at >= 0)
         if most and most < len(users):
@@ -78,7 +80,7 @@ class Histories:
         return Held(users, _without(rows, self.known), np.where(targets < self.known, targets, -1))
 
     def counts(self) -> np.ndarray:
-        """How often each item is trained on; users are counted in parts, since they may be more than memory has room for."""
+        """The training frequency of each item; users are counted in parts, since they may not fit in memory."""
         found = np.zeros(self.known, dtype=np.int64)
         for start in range(0, len(self), PART):
             lengths = self.train_end[start : start + PART].astype(np.int64)
@@ -87,7 +89,7 @@ class Histories:
         return found
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write the histories into a model folder; what its config.json says of them."""
+        """Write the histories into a model folder; returns their entry in config.json."""
         path = folder / FILE
         if not path.is_file():  # they do not change while a run goes on
             text = np.frombuffer("".join(f"{name}\n" for name in self.names).encode(), np.uint8)
@@ -107,7 +109,7 @@ class Histories:
 
 
 def _without(rows: RaggedRows, known: int) -> RaggedRows:
-    """Rows without the items that the model does not know."""
+    """Rows without items unknown to the model."""
     kept = rows.ids < known
     if kept.all():
         return rows

@@ -1,4 +1,4 @@
-"""Images as a model reads them: decoded by Pillow, upright, in its colours, in its size. No torch."""
+"""Image preprocessing: decoded by Pillow, upright, in the model's colours and size. No torch."""
 
 import hashlib
 import io
@@ -23,13 +23,13 @@ MODES = {1: "L", 3: "RGB"}
 
 
 class UnreadableImage(ValueError):
-    """What is wrong with one image, in words that follow its name."""
+    """What is wrong with an image, as a phrase that follows its name."""
 
 
 def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
-    """An image from a file or its bytes: the first frame, upright by its EXIF orientation, 8 bits a channel, without transparency.
-
-    What cannot be read is an UnreadableImage. Its size is known from its header, so that a huge one is never decoded.
+    """An image from a file or its bytes: the first frame, upright by its EXIF orientation, 8 bits per channel,
+    without transparency. Raises UnreadableImage. The size is checked in the header, so that a huge image is never
+    decoded.
     """
     try:
         data = source if isinstance(source, bytes) else _contents(source, max_pixels)
@@ -56,7 +56,7 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
 
 
 def _contents(path: Path, max_pixels: int) -> bytes:
-    """All of a file. From an open one Pillow would try to read as many bytes as a damaged header claims there are."""
+    """Read all of a file. From an open one Pillow would try to read as many bytes as a damaged header claims."""
     if (size := path.stat().st_size) > (1 << 20) + 16 * max_pixels:
         raise _too_large(f"{size:,} bytes, more than its pixels need", max_pixels)
     return path.read_bytes()
@@ -82,7 +82,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 
 @dataclass(frozen=True)
 class Images:
-    """How an image file becomes numbers: `size` pixels each way, 1 channel (grey) or 3, then (x / 255 - mean) / std."""
+    """How an image file becomes numbers: `size` × `size` pixels, 1 channel (grey) or 3, then (x / 255 - mean) / std."""
 
     size: int
     channels: int
@@ -103,7 +103,7 @@ class Images:
         return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """What config.json says of it; it has no file of its own."""
+        """Its entry in config.json; it has no file of its own."""
         return {"kind": "images", **asdict(self), "mean": list(self.mean), "std": list(self.std)}
 
     @classmethod
@@ -129,7 +129,7 @@ def _numbers(values: Any, count: int, where: str, above_zero: bool) -> tuple[flo
 
 
 def fitted(image: Image.Image, size: int, fit: Fit, resample: Resample) -> Image.Image:
-    """An image of `size` pixels each way: stretched; its middle; or all of it, with black at two sides."""
+    """An image of `size` × `size` pixels: stretched; center-cropped; or padded with black."""
     filter_ = Image.Resampling[resample.upper()]
     if image.size == (size, size):
         return image

@@ -1,4 +1,4 @@
-"""The items that a recommender knows, by the names that its users have for them."""
+"""The items of a recommender, by name."""
 
 import difflib
 import hashlib
@@ -17,7 +17,7 @@ FILE = "items.txt"
 
 
 class Items:
-    """Names of items; an item's id is its index. The id after the last stands for an item that is masked."""
+    """Names of items; an item's id is its index. The id after the last is the mask item."""
 
     def __init__(self, names: Sequence[str]):
         self.names = list(names)
@@ -30,7 +30,7 @@ class Items:
         return {name: i for i, name in enumerate(self.names)}
 
     def encode(self, names: Sequence[str]) -> list[int]:
-        """The ids of items. One that the model does not know is refused."""
+        """The ids of items. Unknown items are refused."""
         for name in names:
             if name not in self.ids:
                 near = difflib.get_close_matches(name, self.names[:10_000], n=1)
@@ -39,11 +39,11 @@ class Items:
         return [self.ids[name] for name in names]
 
     def known(self, names: Sequence[str]) -> list[int]:
-        """The ids of the items that the model knows; the others are left out."""
+        """The ids of the known items; the others are skipped."""
         return [self.ids[name] for name in names if name in self.ids]
 
     def search(self, text: str) -> Int[np.ndarray, " n"]:
-        """The ids of items whose names have a text in them, in whatever case: names that begin with it come first."""
+        """The ids of items whose names contain a text, ignoring case: names that begin with it come first."""
         wanted = plain(text).strip()
         found = [i for i, name in enumerate(self._plain) if wanted in name]
         first = [i for i in found if self._plain[i].startswith(wanted)]
@@ -59,7 +59,7 @@ class Items:
         return hashlib.sha256("\n".join(self.names).encode()).hexdigest()
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write the names into a model folder; what its config.json says of them."""
+        """Write the names into a model folder; returns their entry in config.json."""
         path = folder / FILE
         if not path.is_file() or sha256(path) != hashlib.sha256(self._text().encode()).hexdigest():
             write_text(path, self._text())
@@ -75,12 +75,12 @@ class Items:
 
 
 def plain(name: str) -> str:
-    """A name as it is searched for: without case, and each character spelled in one way."""
+    """A name normalized for search: case-folded and in Unicode normal form."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
 def checked(folder: Path, facts: dict[str, Any], where: str) -> Path:
-    """The file of a processor, if it is the one that config.json was written with."""
+    """The file of a processor, verified against config.json."""
     name = facts.get("file")
     if not isinstance(name, str) or Path(name).name != name:
         raise ValueError(f"{where}.file is {name!r}; it must be the name of a file")

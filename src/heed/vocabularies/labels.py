@@ -1,4 +1,4 @@
-"""What is told of a text, as the target side of a corpus: a label, or a number."""
+"""The target side of a labelled corpus: a label, or a number."""
 
 import hashlib
 import math
@@ -45,7 +45,7 @@ class Labels(Vocabulary):
 
 
 class Numbers(Vocabulary):
-    """Any number; its id is its bits as a float of 32 bits."""
+    """Any number; its id is its bits as a 32-bit float."""
 
     special = SpecialTokens(-1, -1, -1, -1)
 

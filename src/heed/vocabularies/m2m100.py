@@ -26,7 +26,7 @@ LANGUAGES = {"m2m100": M2M100, "wmt21": ("en", "ha", "is", "ja", "cs", "ru", "zh
 
 
 class _Files(Vocabulary):
-    """Kept by their names; pickled as they are."""
+    """Compared by name; pickled unchanged."""
 
     files: dict[str, File]
 
@@ -96,7 +96,7 @@ class M2M100Vocabulary(Multilingual, _Files):
 
 
 def _added(contents: Mapping[str, File], settings: Mapping[str, Any]) -> set[str]:
-    """The tokens that are never split: a folder lists its languages there, or does not."""
+    """The tokens that are never split; some folders list their languages there."""
     old = {} if "added_tokens_decoder" in settings else files.parse_json(contents.get(SPECIAL))
     listed = files.extra_special_tokens({**settings, **old})
     return {name for name in map(files.token_text, [*listed, *files.added_tokens(contents).values()]) if name}
@@ -119,7 +119,7 @@ def write(folder: Path, pair: Pair) -> None:
 
 
 def learn(texts: Iterable[str], size: int) -> tuple[M2M100Vocabulary, M2M100Vocabulary]:
-    """A vocabulary of `size`, special tokens and languages included."""
+    """A vocabulary of `size`, including special tokens and languages."""
     minimum = len({*NAMES.values()}) + len(M2M100)
     if size <= minimum:
         raise ValueError(

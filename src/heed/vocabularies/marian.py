@@ -1,4 +1,4 @@
-"""The vocabularies of MarianMT (Junczys-Dowmunt et al., 2018): a SentencePiece model a side, and a table of ids."""
+"""The vocabularies of MarianMT (Junczys-Dowmunt et al., 2018): one SentencePiece model per side, and a table of ids."""
 
 import hashlib
 import json
@@ -63,7 +63,7 @@ class MarianVocabulary(Vocabulary):
         return tag[0] if tag else ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without special tokens around a text; special tokens written in it are encoded as such."""
+        """Ids without special tokens around a text; special tokens in it are encoded as such."""
         parts = [self._parts(text) for text in texts]
         to_split = [part for row in parts for single, part in row if not single]
         split = iter(encode_all(self.processor, to_split, out_type=str))
@@ -116,7 +116,7 @@ def _added_ids(config: File | None) -> dict[str, int]:
 
 
 def _special_names(settings: Mapping[str, Any]) -> set[str]:
-    """The further special tokens that tokenizer_config.json names."""
+    """The further special tokens in tokenizer_config.json."""
     names = [settings.get(f"{role}_token") for role in ("bos", "sep", "cls", "mask")]
     return {name for name in map(files.token_text, [*names, *files.extra_special_tokens(settings)]) if name}
 

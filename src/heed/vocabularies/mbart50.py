@@ -111,7 +111,7 @@ def write(folder: Path, pair: Pair) -> None:
 
 
 def learn(texts: Iterable[str], size: int) -> tuple[MBart50Vocabulary, MBart50Vocabulary]:
-    """A vocabulary of `size`, special tokens and languages included."""
+    """A vocabulary of `size`, including special tokens and languages."""
     minimum = len({*NAMES.values()}) + len(LANGUAGES)
     if size <= minimum:
         raise ValueError(

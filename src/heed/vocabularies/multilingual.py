@@ -1,4 +1,4 @@
-"""What vocabularies of many languages share: a token for each language, which stands before a text."""
+"""Shared by multilingual vocabularies: a token for each language, before a text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,10 @@ from heed.vocabularies.vocabulary import Pair, SpecialTokens, Vocabulary
 
 
 class Multilingual(Vocabulary):
-    """`languages` are the language tokens by the model's own codes; `language` is the chosen one, None before there is a choice.
-
-    `neutral` are the special tokens without a language, `begin` is <s>, which no text has. A text is `[language, *text, last]`; with `legacy` the texts that a
-    model reads are `[*text, last, language]`, as in the first NLLB tokenizers.
+    """`languages` are the language tokens by the model's own codes; `language` is the chosen one, None if none is
+    chosen. `neutral` are the special tokens without a language, `begin` is <s>, which texts do not use. A text is
+    `[language, *text, last]`; with `legacy` the texts that a model reads are `[*text, last, language]`, as in the
+    first NLLB tokenizers.
     """
 
     neutral: SpecialTokens
@@ -20,7 +20,7 @@ class Multilingual(Vocabulary):
     legacy: bool = False
 
     def in_language(self, code: str, *, source: bool) -> "Multilingual":
-        """The vocabulary for texts of one language, those that a model reads (`source`) or writes."""
+        """The vocabulary for texts of one language, as input (`source`) or output."""
         chosen = object.__new__(type(self))
         chosen.__dict__.update(self.__dict__)
         chosen.choose(code, source)
@@ -39,7 +39,7 @@ class Multilingual(Vocabulary):
 
     @property
     def language_last(self) -> bool:
-        """Whether the language stands after the end token, which then is part of the encoded text."""
+        """Whether the language comes after the end token, which is then part of the encoded text."""
         return self.legacy and self.reads and self.language is not None
 
     def with_end(self, ids: list[list[int]]) -> list[list[int]]:
@@ -55,7 +55,7 @@ class Multilingual(Vocabulary):
 
 
 def languages_of(vocabulary: Vocabulary) -> tuple[str, ...]:
-    """The codes of a vocabulary's languages; none if its texts begin with no language."""
+    """The codes of a vocabulary's languages; none if its texts do not begin with a language."""
     return tuple(vocabulary.languages) if isinstance(vocabulary, Multilingual) else ()
 
 

@@ -117,7 +117,7 @@ def write(folder: Path, pair: Pair) -> None:
 
 
 def learn(texts: Iterable[str], size: int) -> tuple[PegasusVocabulary, PegasusVocabulary]:
-    """A vocabulary of `size`, special tokens included."""
+    """A vocabulary of `size`, including special tokens."""
     minimum = len(NAMES) + len(RESERVED)
     if size <= minimum:
         raise ValueError(f"a Pegasus vocabulary of {size} could not be learned: the special tokens alone are {minimum}")

@@ -1,4 +1,4 @@
-"""A vocabulary of phonemes: English text is read by a pronouncing dictionary, which is a part of it."""
+"""A vocabulary of phonemes: English text is converted with a pronouncing dictionary, which is part of it."""
 
 import copy
 import hashlib
@@ -21,7 +21,9 @@ _PART = re.compile(r"[a-z']+|\S")
 
 
 class Phonemes(Vocabulary):
-    """Each phoneme is a token, and so are the space between words and punctuation marks. `words` has the phonemes of each word."""
+    """Each phoneme is a token, as are the space between words and punctuation marks. `words` has the phonemes of each
+    word.
+    """
 
     kind, unit, special = "phonemes", "phoneme", SPECIAL_TOKENS
 
@@ -34,12 +36,12 @@ class Phonemes(Vocabulary):
         return len(self.tokens)
 
     def clean(self, text: str) -> str:
-        """Lower case, without accents."""
+        """Lowercase, without accents."""
         plain = unicodedata.normalize("NFD", text.lower().replace("’", "'"))
         return "".join(c for c in plain if not unicodedata.combining(c))
 
     def split(self, text: str) -> list[str]:
-        """Words and marks. What has no sound is left out; digits, and letters that are not English, are refused."""
+        """Words and marks. Silent symbols are dropped; digits, and letters that are not English, are refused."""
         found = []
         for part in _PART.findall(self.clean(text)):
             if (part[0].isalpha() and not part.isascii()) or part.isnumeric():
@@ -51,18 +53,18 @@ class Phonemes(Vocabulary):
         return found
 
     def missing(self, texts: Iterable[str]) -> list[str]:
-        """The words of texts whose pronunciation is not known."""
+        """The words of texts without a known pronunciation."""
         return sorted({part for text in texts for part in self.split(text)} - self.words.keys() - set(MARKS))
 
     def extended(self, words: Mapping[str, str], origin: str) -> "Phonemes":
-        """The same vocabulary with the pronunciations of more words; `origin` says for errors where they are from."""
+        """The same vocabulary with the pronunciations of more words; `origin` names their source in errors."""
         self._check(words, origin)
         found = copy.copy(self)
         found.words = ChainMap(dict(words), self.words)
         return found
 
     def add(self, words: Mapping[str, str], origin: str) -> None:
-        """Pronunciations of more words, for good."""
+        """Add pronunciations permanently."""
         self._check(words, origin)
         self.words.update(words)
 
@@ -76,7 +78,7 @@ class Phonemes(Vocabulary):
                 )
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids without special tokens; a word that is not known is refused."""
+        """Ids without special tokens; an unknown word is refused."""
         return [[self.ids[token] for token in self._tokens(text)] for text in texts]
 
     def _tokens(self, text: str) -> list[str]:
@@ -106,7 +108,7 @@ class Phonemes(Vocabulary):
 
 
 def of_dictionary(dictionary: Mapping[str, Sequence[str]]) -> Phonemes:
-    """The first pronunciation of each word, and every phoneme of a dictionary."""
+    """The first pronunciation of each word, and all phonemes of a dictionary."""
     every = {one for spoken in dictionary.values() for own in spoken for one in own.split()}
     return Phonemes({word: spoken[0] for word, spoken in dictionary.items()}, sorted(every))
 

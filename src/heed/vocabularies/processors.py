@@ -1,4 +1,4 @@
-"""The processors of a model folder: what turns a user's input into ids and back, each named in config.json."""
+"""The processors of a model folder: they convert a user's input to ids and back, and are listed in config.json."""
 
 import tempfile
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ NO_TEXT = (Labels, Numbers, Items, Histories, Images, SoundFeatures, TranscriptC
 
 
 def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Write the files of processors into a folder; what its config.json says of them."""
+    """Write the files of processors into a folder; returns their entries in config.json."""
     texts = [plain(own) for own in processors.values() if not isinstance(own, NO_TEXT)]
     names, hashes = _write_files(folder, (texts[0], texts[-1])) if texts else ({}, {})
     found: dict[str, dict[str, Any]] = {}
@@ -47,7 +47,9 @@ def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, An
 
 
 def _write_files(folder: Path, pair: Pair) -> tuple[dict[str, str], dict[str, str]]:
-    """Write vocabularies, each file at once; their names as `vocabularies.write` returns them, and their hashes by file."""
+    """Write vocabularies, each file once; returns their names, as `vocabularies.write` does, and their hashes by
+    file.
+    """
     with tempfile.TemporaryDirectory() as aside:
         names = vocabularies.write(Path(aside), pair)
         for path in sorted(Path(aside).iterdir()):
@@ -56,7 +58,7 @@ def _write_files(folder: Path, pair: Pair) -> tuple[dict[str, str], dict[str, st
 
 
 def _check_files(folder: Path, facts: Mapping[str, Mapping[str, Any]], where: str) -> None:
-    """Refuse files of vocabularies that are not those that were written; an earlier version stated no hashes."""
+    """Refuse vocabulary files that do not match their hashes; earlier versions have none."""
     for name, own in facts.items():
         stated = own.get("sha256", {})
         if not isinstance(stated, Mapping):
@@ -69,7 +71,7 @@ def _check_files(folder: Path, facts: Mapping[str, Mapping[str, Any]], where: st
 
 
 def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What `write` has written; `facts` are what it returned."""
+    """Read what `write` has written; `facts` is what it returned."""
     where = f"{folder}/config.json: processors"
     for name, own in facts.items():
         if not isinstance(own, Mapping) or not isinstance(own.get("kind"), str):
@@ -85,7 +87,7 @@ def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _other(folder: Path, own: Mapping[str, Any], where: str) -> Any:
-    """A processor that is no vocabulary of text."""
+    """A processor that is not a text vocabulary."""
     if own["kind"] in FILES:
         return FILES[own["kind"]].read(folder, own, where)
     if own["kind"] == "images":
@@ -96,7 +98,7 @@ def _other(folder: Path, own: Mapping[str, Any], where: str) -> Any:
 
 
 def _with_tokens(vocabulary: Vocabulary, tokens: Any, where: str) -> Vocabulary:
-    """A vocabulary with the tokens around the parts of a text, where a folder has some."""
+    """A vocabulary with the tokens around the parts of a text, if a folder has any."""
     if tokens is None:
         return vocabulary
     names = InputTokens._fields
@@ -110,7 +112,7 @@ def _with_tokens(vocabulary: Vocabulary, tokens: Any, where: str) -> Vocabulary:
 
 
 def _pair(texts: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, str]:
-    """What vocabularies.folder calls them: a kind for both sides, or a file for each."""
+    """Their names in vocabularies.folder: a kind for both sides, or a file for each."""
     first, *_, last = [*texts.values(), *texts.values()]
     if first["kind"] != "sentencepiece":
         return {"kind": first["kind"]}

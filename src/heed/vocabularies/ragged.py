@@ -1,4 +1,4 @@
-"""Rows of ids or bytes of different lengths in one flat array: taking a thousand of them is one numpy call."""
+"""Rows of ids or bytes of different lengths in one flat array: selecting a thousand of them is one numpy call."""
 
 from collections.abc import Sequence
 
@@ -25,13 +25,13 @@ class RaggedRows(Sequence):
         return sums[self.ends] - sums[self.ends - self.lengths]
 
     def merge(self, counts: np.ndarray) -> "RaggedRows":
-        """Longer rows: the first counts[0] rows become one, the next counts[1] another, and so on."""
+        """Merge rows: the first counts[0] rows become one, the next counts[1] another, and so on."""
         ends = np.concatenate([[0], self.ends])[np.concatenate([[0], counts.cumsum()])]
         return RaggedRows(self.ids, np.diff(ends))
 
 
 def as_ragged(rows: Sequence[Ids]) -> RaggedRows:
-    """Rows as RaggedRows; returned as they are if they already are."""
+    """Rows as RaggedRows; returned unchanged if they already are."""
     if isinstance(rows, RaggedRows):
         return rows
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))

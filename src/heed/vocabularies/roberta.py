@@ -1,4 +1,4 @@
-"""The vocabulary of RoBERTa (Liu et al., 2019): byte-level BPE, in the files and with the special tokens of BART's."""
+"""The vocabulary of RoBERTa (Liu et al., 2019): byte-level BPE, with BART's files and special tokens."""
 
 import json
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Random segmentations of words: BPE-dropout (Provilkov et al., 2020) and unigram sampling (Kudo, 2018).
 
-SentencePiece samples too, but its draws differ between processes, and a resumed run must see what an uninterrupted one
-would. Here a segmentation depends only on the word, a number below DRAWS and the amount, so it can also be cached.
+SentencePiece samples too, but differently in each process, while a resumed run must match an uninterrupted one. Here
+a segmentation depends only on the word, a number below DRAWS and the amount, so it can also be cached.
 """
 
 import math
@@ -22,9 +22,8 @@ MAX_CACHED_IDS = 30_000_000
 
 
 class Sampler:
-    """Segments text into the ids of pieces, which have a score each, or of bytes.
-
-    `<s>` or `<0x41>` in a text is text, so special tokens and bytes are not among `ids`.
+    """Segments text into the ids of pieces, which have scores, or of bytes. `<s>` or `<0x41>` in a text is text, so
+    special tokens and bytes are not in `ids`.
     """
 
     def __init__(self, ids: Mapping[str, int], score: Mapping[str, float], bytes: Sequence[int], amount: float):
@@ -62,7 +61,7 @@ class Sampler:
         return RaggedRows(self.cached[slice_indices(starts + 1, lengths)], lengths)
 
     def _cache(self, word: str, draw: int) -> int:
-        """Segment a word, and cache the number of its ids and the ids; returns where."""
+        """Segment a word, and cache the number of its ids and the ids; returns the position."""
         self.rng.seed(zlib.crc32(word.encode()) * DRAWS + draw)
         segmented = []
         for piece in self.split(f"▁{word}", self.rng):

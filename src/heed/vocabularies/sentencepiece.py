@@ -30,14 +30,14 @@ class SubwordsConfig:
     )
     joint: bool = True  # one vocabulary for both languages, or one for each
     size: int | None = None  # default: chosen by corpus size
-    coverage: float = 0.9999  # share of characters covered by subwords; the others are spelled in bytes
+    coverage: float = 0.9999  # share of characters covered by the vocabulary; the others are encoded as bytes
     sampling: float = 0.0  # BPE-dropout (0.1 is usual), or alpha of unigram sampling; 0 is off
-    lines: int = 500_000  # number of lines to learn it from
+    lines: int = 500_000  # number of lines to learn the vocabulary from
     source_model: str | None = None  # a SentencePiece model to use instead of learning one
     target_model: str | None = None
-    texts: list[str] = field(default_factory=list)  # files to learn it from, instead of the corpus
+    texts: list[str] = field(default_factory=list)  # files to learn the vocabulary from, instead of the corpus
     cut: Literal["spaces", "punctuation"] = "spaces"  # how text is split into whole words
-    lower: bool = False  # whole words are lowercased
+    lower: bool = False  # lowercase words (only with "words")
     least: int = 2  # minimum count of a word; rarer ones are <unk>
 
     def __post_init__(self):
@@ -48,7 +48,7 @@ class SubwordsConfig:
 
 
 def clean(text: str) -> str:
-    """NFC, with runs of white space, and of SentencePiece's sign for it, replaced by one space."""
+    """NFC, with runs of whitespace, and of SentencePiece's symbol for it, replaced by one space."""
     return " ".join(unicodedata.normalize("NFC", text).replace("▁", " ").split())
 
 
@@ -62,8 +62,8 @@ def encode_all(processor: Any, texts: Sequence[str], **options: Any) -> list[lis
 class Subwords(Vocabulary):
     """A SentencePiece model with heed's four special tokens, and bytes for unknown characters.
 
-    `tags` are further special tokens, by name, which only a trainer or a translator puts before a text: written in a text, a
-    tag is text, and a search outputs none.
+    `tags` are further special tokens by name, which only training or translation puts before a text: a tag written in
+    a text is text, and a search outputs none.
     """
 
     clean = staticmethod(clean)
@@ -101,11 +101,11 @@ class Subwords(Vocabulary):
 
     @property
     def codes(self) -> dict[str, int]:
-        """The control codes of a language model: tags that name no language."""
+        """The control codes of a language model: tags that are not languages."""
         return {tag: number for tag, number in self.tags.items() if not tag.startswith(">>")}
 
     def with_tag(self, tag: str) -> "Subwords":
-        """The same vocabulary, which puts this tag before every text."""
+        """The same vocabulary with this tag before every text."""
         tagged = copy.copy(self)
         tagged.special = self.special._replace(before=(self.tags[tag],))
         return tagged
@@ -142,7 +142,7 @@ def load(path: Path) -> Subwords:
 
 
 def learn(texts: Iterable[str], config: SubwordsConfig, size: int, tags: Sequence[str] = ()) -> Subwords:
-    """A vocabulary of `size` with these tags, or smaller if the text does not have that many different pieces."""
+    """A vocabulary of `size` with these tags, or smaller if the text does not have that many distinct pieces."""
     options = {"model_type": config.kind, "vocab_size": size, "character_coverage": config.coverage}
     options |= {"byte_fallback": True, "normalization_rule_name": "identity"}
     options |= {"pad_id": PAD, "unk_id": UNKNOWN, "bos_id": FIRST, "eos_id": LAST}
@@ -151,7 +151,7 @@ def learn(texts: Iterable[str], config: SubwordsConfig, size: int, tags: Sequenc
 
 
 def train(texts: Iterable[str], options: dict[str, Any], name: str) -> bytes:
-    """Train a SentencePiece model; an error says what could not be learned by its name."""
+    """Train a SentencePiece model; errors name what could not be learned."""
     import sentencepiece
 
     model = io.BytesIO()
@@ -164,7 +164,7 @@ def train(texts: Iterable[str], options: dict[str, Any], name: str) -> bytes:
 
 
 def _reason(message: str) -> str:
-    """What SentencePiece says, without the lines of its source."""
+    """SentencePiece's message, without its source lines."""
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return f"the texts have so many distinct characters that at least {int(found[1]):,} pieces are needed"
     plain = re.sub(r"^[A-Z_]+: \S+\(\d+\) \[.*\] *", "", message, flags=re.S).strip()

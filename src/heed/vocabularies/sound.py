@@ -1,4 +1,4 @@
-"""What a model of speech reads: features of a sound, and how they are normalized."""
+"""The input of speech models: audio features and their normalization."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ RATES = (1000, 192_000)
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """How features are computed. "given": they were computed elsewhere, and `size` numbers are a frame."""
+    """How features are computed. "given": they were computed elsewhere, with `size` values per frame."""
 
     kind: Literal["fbank", "mfcc", "mel", "given"] = "fbank"  # "mel" is what a voice writes, and can be heard
     rate: int = 16_000
@@ -53,22 +53,22 @@ class FeatureSettings:
 
     @property
     def size(self) -> int:
-        """How many numbers a frame is."""
+        """The number of values per frame."""
         return {"mfcc": self.cepstra, "given": self.given}.get(self.kind, self.mels)
 
     @property
     def spectrum(self) -> dict[str, Any]:
-        """How spectrograms are computed."""
+        """The spectrogram settings."""
         return {**self.samples, "top": self.top}
 
     @property
     def samples(self) -> dict[str, int]:
-        """Of a frame and from one to the next, for spectrograms."""
+        """The frame length and the hop, in samples, for spectrograms."""
         return {"width": round(self.rate * self.frame / 1000), "hop": round(self.rate * self.shift / 1000)}
 
 
 class SoundFeatures:
-    """Turns sounds into what a model reads. `mean` and `deviation` are those of the training data, for each number of a frame."""
+    """Converts audio to model input. `mean` and `deviation` are those of the training data, per feature."""
 
     def __init__(self, settings: FeatureSettings, mean: Sequence[float] = (), deviation: Sequence[float] = ()):
         self.settings, self.mean, self.deviation = settings, list(mean), list(deviation)
@@ -78,11 +78,11 @@ class SoundFeatures:
 
     @property
     def seconds(self) -> float:
-        """From one frame to the next."""
+        """Seconds from one frame to the next."""
         return self.settings.shift / 1000
 
     def frames(self, sound: Sound) -> np.ndarray:
-        """Features as they are cached, before they are normalized."""
+        """Features before normalization, as they are cached."""
         s = self.settings
         if s.kind == "given":
             raise ValueError(
@@ -96,7 +96,7 @@ class SoundFeatures:
             return (features.mfcc(log_mel, s.cepstra) if s.kind == "mfcc" else log_mel).numpy()
 
     def normalized(self, frames: np.ndarray) -> np.ndarray:
-        """Mean 0 and deviation 1, of the utterance or of the training data."""
+        """Mean 0 and standard deviation 1, of the utterance or the training data."""
         if self.settings.normalize == "corpus":
             mean, deviation = (np.asarray(own, dtype=np.float32) for own in (self.mean, self.deviation))
         elif len(frames):
@@ -106,7 +106,7 @@ class SoundFeatures:
         return ((frames - mean) / np.maximum(deviation, 1e-5)).astype(np.float32)
 
     def log_mel(self, frames: np.ndarray) -> Float[Tensor, "t mels"]:
-        """Normalized features that can be heard, as they were before they were normalized."""
+        """Invert the normalization of features that can be turned into audio."""
         s = self.settings
         if s.kind != "mel" or s.normalize != "corpus":
             raise ValueError(f"{s.kind!r} features cannot be turned into audio")
@@ -114,7 +114,7 @@ class SoundFeatures:
         return torch.from_numpy(frames * np.maximum(deviation, 1e-5) + mean).float()
 
     def sound(self, frames: np.ndarray) -> Sound:
-        """The sound of normalized features, by Griffin and Lim's algorithm."""
+        """The audio of normalized features, by Griffin-Lim."""
         s, log_mel = self.settings, self.log_mel(frames)
         with torch.autocast("cpu", enabled=False):
             return Sound(sound_of(log_mel, s.rate, **s.spectrum).clamp(-1, 1).numpy(), s.rate)
@@ -126,7 +126,7 @@ class SoundFeatures:
         return hashlib.sha256(json.dumps(self.facts(), sort_keys=True).encode()).hexdigest()
 
     def facts(self) -> dict[str, Any]:
-        """What config.json says of it."""
+        """Its entry in config.json."""
         own = {"mean": self.mean, "deviation": self.deviation} if self.settings.normalize == "corpus" else {}
         return {"kind": "sound", "features": asdict(self.settings), **own}
 

@@ -1,4 +1,4 @@
-"""Which spectrograms a voice writes and a vocoder reads."""
+"""The spectrogram settings of voices and vocoders."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from heed.vocabularies.sound import SoundFeatures
 
 
 class Spectrogram(NamedTuple):
-    """How the spectrograms are computed that a vocoder reads: frames in samples, frequencies in Hz, the base of the logarithm."""
+    """How a vocoder's spectrograms are computed: frames in samples, frequencies in Hz, the base of the logarithm."""
 
     sampling_rate: int
     mels: int
@@ -19,7 +19,7 @@ class Spectrogram(NamedTuple):
 
     @classmethod
     def of(cls, sound: SoundFeatures) -> "Spectrogram":
-        """What a voice writes."""
+        """The spectrogram settings of a voice."""
         s = sound.settings
         width, hop = s.samples["width"], s.samples["hop"]
         return cls(s.rate, s.mels, hop, width, width, 0.0, s.top or s.rate / 2, "e")

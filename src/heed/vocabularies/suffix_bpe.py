@@ -1,4 +1,4 @@
-"""Byte-pair encoding with a mark at the end of a word (Sennrich et al., 2016), as GPT and CTRL have it: its files and how it is learned."""
+"""Byte-pair encoding with an end-of-word marker (Sennrich et al., 2016), as in GPT and CTRL: files and training."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ LINE_END_SHOWN = "<0x0A>"  # as other vocabularies show a control character
 
 
 class Tables(NamedTuple):
-    """The ids of pieces, and the merges in their order; `path` is for errors."""
+    """The ids of pieces, and the merges in order; `path` is for errors."""
 
     ids: dict[str, int]
     merges: list[tuple[str, str]]
@@ -24,7 +24,7 @@ class Tables(NamedTuple):
 
 
 def read_tables(contents: Mapping[str, File], owner: str) -> Tables:
-    """The tables of a tokenizer.json, or else of vocab.json and merges.txt; `owner` is whose vocabulary it should be."""
+    """The tables of a tokenizer.json, or else of vocab.json and merges.txt; `owner` is the expected model."""
     if TOKENIZER in contents:
         file = contents[TOKENIZER]
         model = files.parse_json(file).get("model") or {}
@@ -59,7 +59,7 @@ def write_merges(merges: Iterable[tuple[str, str]]) -> str:
 
 
 def learn(texts: Sequence[str], size: int, tokenizer: "Tokenizer", owner: str) -> Tables:
-    """<unk>, the characters of the texts within and at the end of a word, their merges, and the end of a line."""
+    """<unk>, the characters of the texts within and at the end of a word, their merges, and the line end."""
     alphabet = _train(tokenizer, texts, 0, [UNKNOWN])["vocab"]
     # The trainer numbers the ends of words in the random order of a hash map, and equal merges by these numbers.
     ends = sorted(piece for piece in alphabet if piece.endswith(WORD_END))

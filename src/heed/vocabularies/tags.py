@@ -1,4 +1,4 @@
-"""Tags before a source text: the language to translate into, or where the text comes from. Each is one token."""
+"""Tags before a source text: the target language, or the origin of the text. Each is one token."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from heed.vocabularies.vocabulary import Vocabulary
 
 
 def language_tag(code: str) -> str:
-    """The tag of a target language, as OPUS-MT writes it."""
+    """The tag of a target language, in OPUS-MT's format."""
     return f">>{code}<<"
 
 
@@ -16,7 +16,7 @@ def is_language_tag(tag: str) -> bool:
 
 
 def tag_ids(vocabulary: Vocabulary, tags: Sequence[str]) -> list[int]:
-    """The ids of tags; one that is no token of the vocabulary is refused."""
+    """The ids of tags; a tag that is not in the vocabulary is refused."""
     known = vocabulary.tags if isinstance(vocabulary, Subwords) else {}
     for tag in tags:
         if tag not in known:

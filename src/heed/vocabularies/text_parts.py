@@ -1,4 +1,4 @@
-"""Texts that are read as one: pairs of sentences, a question with its choices."""
+"""Texts that are read together: sentence pairs, or a question with its choices."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,8 +18,7 @@ class InputTokens(NamedTuple):
 
 
 class TextParts(Vocabulary):
-    """A vocabulary for texts in parts. With `tokens` of their own the parts stand between them, which no text can spell.
-
+    """A vocabulary for texts in parts. With separate `tokens`, which no text can spell, the parts are between them.
     Without, the special tokens are those of the vocabulary.
     """
 
@@ -52,7 +51,7 @@ class TextParts(Vocabulary):
         return joined
 
     def of_one_part(self) -> "TextParts":
-        """The same for texts of one part, where a delimiter that a text spells begins no second one."""
+        """The same for texts of one part, in which a spelled delimiter does not begin a second one."""
         other = TextParts(self.vocabulary, self.tokens)
         other.special = self.special._replace(segments=False)
         return other
@@ -79,7 +78,7 @@ def join_parts(parts: Sequence[Sequence[int]], delimiter: Sequence[int]) -> list
 
 
 def split_parts(ids: Sequence[int], delimiter: Sequence[int]) -> list[list[int]]:
-    """What `join_parts` has joined."""
+    """Split what `join_parts` has joined."""
     found, start, size, ids = [], 0, len(delimiter), list(ids)
     delimiter, place = list(delimiter), 0
     while size and place + size <= len(ids):

@@ -1,4 +1,4 @@
-"""What the SentencePiece vocabularies of ALBERT and BigBird share: their files, and the tokenizer that is built from them."""
+"""Shared by the SentencePiece vocabularies of ALBERT and BigBird: their files, and the tokenizer built from them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ BEGIN, END, MASK = "[CLS]", "[SEP]", "[MASK]"
 
 
 class Pieces(NamedTuple):
-    """The pieces with their scores, the map of characters that the model was learned with, and the path for errors."""
+    """The pieces with their scores, the model's character normalization map, and the path for errors."""
 
     scored: ScoredPieces
     charsmap: bytes | None
@@ -27,7 +27,7 @@ class Pieces(NamedTuple):
 class UnigramVocabulary(FastTokenizer):
     """A text is `[CLS] text [SEP]`. `names` are the special tokens by role.
 
-    `segments` says whether texts are told apart where tokenizer_config.json does not say; vocabularies of ours do.
+    `segments` says whether there are segment ids if tokenizer_config.json does not say; Heed's vocabularies do.
     """
 
     names: Mapping[str, str]
@@ -54,7 +54,7 @@ class UnigramVocabulary(FastTokenizer):
 
 
 def read_pieces(contents: Mapping[str, File], names: Mapping[str, str], owner: str) -> Pieces:
-    """The pieces of a tokenizer.json, or else of a spiece.model; `owner` is whose vocabulary it should be."""
+    """The pieces of a tokenizer.json, or else of a spiece.model; `owner` is the expected model."""
     found = Pieces(*from_json(contents[TOKENIZER])) if TOKENIZER in contents else _from_model(contents[MODEL])
     known = {piece for piece, _ in found.scored}
     for token in names.values():
@@ -95,7 +95,7 @@ def assemble(
 
 
 def read_files(folder: Path, owner: str) -> dict[str, File]:
-    """The files of a folder; one that has no vocabulary is refused."""
+    """The files of a folder; one without a vocabulary is refused."""
     contents = files.read_existing(folder, [TOKENIZER, MODEL, CONFIG])
     if TOKENIZER not in contents and MODEL not in contents:
         raise ValueError(

@@ -9,7 +9,7 @@ class SpecialTokens(NamedTuple):
 
     A model reads `[*before, *text, last]`. The inputs of a decoder are `[first, *before, *text]`, its outputs
     `[*before, *text, last]`. A search outputs none of `never`. `mask` replaces words, `gap` a sentence.
-    `delimiter` goes between two texts that are read as one; with `segments` a model is told of which text each token is.
+    `delimiter` separates two texts that are read together; with `segments` a model gets the text index of each token.
     """
 
     pad: int
@@ -40,7 +40,7 @@ class Vocabulary(Protocol):
         """The text as this vocabulary normalizes it."""
 
     def language_tag(self, text: str) -> str:
-        """The language tag before a text, if any: each part of a text that is split needs it."""
+        """The language tag before a text, if any: each part of a split text needs it."""
         return ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -57,7 +57,7 @@ class Vocabulary(Protocol):
 
 
 class AlignedPieces(NamedTuple):
-    """The ids of a text, the characters that each is of as (start, end), and the number of the word that each is in."""
+    """The ids of a text, the character span of each as (start, end), and the index of its word."""
 
     ids: list[int]
     spans: list[tuple[int, int]]
@@ -66,13 +66,13 @@ class AlignedPieces(NamedTuple):
 
 @runtime_checkable
 class AlignsPieces(Protocol):
-    """A vocabulary that knows where in a text its pieces are."""
+    """A vocabulary that knows the positions of its pieces in a text."""
 
     def encode_aligned(self, texts: Sequence[str]) -> list[AlignedPieces]: ...
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span without white space at its ends; of white space alone, what is left is its end."""
+    """A span without whitespace at its ends; for whitespace only, its end."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

@@ -23,7 +23,9 @@ CLEANING = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_char
 
 
 class WordPieceVocabulary(FastTokenizer):
-    """The ids are those of transformers' BertTokenizer. Whether case and accents are kept is said in tokenizer_config.json."""
+    """The ids are those of transformers' BertTokenizer. tokenizer_config.json says whether case and accents are
+    kept.
+    """
 
     kind, tokenizer_class = "wordpiece", "BertTokenizer"
 
@@ -83,7 +85,7 @@ def _tokenizer(ids: dict[str, int], cleaning: Mapping[str, bool | None]) -> "Tok
 
 
 def _from_json(file: File) -> tuple[dict[str, int], str]:
-    """The table of a tokenizer.json; how text is cleaned, transformers takes from tokenizer_config.json."""
+    """The table of a tokenizer.json; transformers takes the normalization from tokenizer_config.json."""
     model = files.parse_json(file).get("model") or {}
     if model.get("continuing_subword_prefix", CONTINUES) != CONTINUES or "merges" in model:
         raise ValueError(f"{file.path} is not WordPiece with {CONTINUES}, as BERT uses: heed cannot read it")
@@ -116,7 +118,9 @@ def write(folder: Path, pair: Pair) -> None:
 
 
 def learn(texts: Iterable[str], size: int, lower: bool = False) -> tuple[WordPieceVocabulary, WordPieceVocabulary]:
-    """The special tokens, the characters of the texts, and pieces. `lower`: in lower case without accents, Hangul in letters."""
+    """The special tokens, the characters of the texts, and pieces. `lower`: lowercase without accents, Hangul
+    decomposed.
+    """
     from tokenizers import trainers
 
     cleaning, texts, first = {**CLEANING, "do_lower_case": lower}, list(texts), list(NAMES.values())

@@ -24,8 +24,8 @@ _OPENING = frozenset("([{«“¿¡$£€#")  # written without a space after
 class Words(Vocabulary):
     """Words by id, the most frequent first, with the `counts` of the text they were learned from.
 
-    `cut` "spaces" splits at spaces alone; "punctuation" also splits punctuation from words, and `decode` joins it again
-    by rule.
+    `cut` "spaces" splits only at spaces; "punctuation" also splits punctuation from words, and `decode` joins it
+    again by rule.
     """
 
     kind, special = "words", SPECIAL_TOKENS
@@ -66,7 +66,7 @@ class Words(Vocabulary):
         return ["▁" * (space and i not in _OMITTED) + word for i, word, space in zip(ids, words, spaces, strict=True)]
 
     def _spaced(self, words: Sequence[str]) -> list[bool]:
-        """Which words have a space before them; quotation marks open and close in turn."""
+        """Which words have a space before them; quotation marks alternately open and close."""
         if self.cut == "spaces":
             return [True] * len(words)
         spaced, opened, quoted = [], False, False
@@ -118,7 +118,7 @@ def _row(line: str, path: Path, number: int) -> tuple[str, int]:
 
 
 def learn(texts: Iterable[str], config: SubwordsConfig) -> Words:
-    """The most frequent words that occur often enough, at most `size`; equally frequent ones in alphabetical order."""
+    """The most frequent words that occur often enough, at most `size`; ties in alphabetical order."""
     if config.least < 1:
         raise ValueError(f"subwords.least is {config.least}; it must be at least 1")
     if config.size is not None and config.size <= len(NAMES):

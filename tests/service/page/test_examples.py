@@ -85,6 +85,6 @@ def test_where_most_words_are_unsure_the_page_says_so(visit, trained, sure, warn
     if warned:
         said = page.text_content("#doubt")
         assert said.startswith("The model is unsure of most words here. " + TRAINED)
-        assert said.endswith("Texts of another kind come out wrong.")
+        assert said.endswith("Other kinds of text are not translated well.")
         page.click("#clear")
         page.wait_for_selector("#doubt", state="hidden")

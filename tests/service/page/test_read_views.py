@@ -1,4 +1,4 @@
-"""The views of models that read: masks filled, words tagged, questions answered, texts classified and compared."""
+"""The encoder views: fill masks, tag words, answer questions, classify and compare texts."""
 
 from urllib.parse import urlencode
 

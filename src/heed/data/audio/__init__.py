@@ -1,1 +1,1 @@
-"""Recordings with what is said in them."""
+"""Recordings with their transcripts."""

@@ -1,4 +1,4 @@
-"""Batches of recordings of similar lengths, in an order that depends on the seed and the epoch alone."""
+"""Batches of recordings of similar length, in an order that depends only on the seed and the epoch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from heed.vocabularies.vocabulary import SpecialTokens
 
 
 class SpeechBatch(NamedTuple):
-    """Features (b, t, size) with zeros after each recording; decoder inputs; the token expected at each of `positions` of the
-    flattened inputs; and for CTC all tokens of all texts, or of all transcripts, one after another. `lengths` are those of the
-    recordings, again in `frame_counts` as the host knows them, `label_counts` those of what CTC learns.
+    """Features (b, t, size), zero-padded; decoder inputs; the expected token at each of `positions` of the flattened
+    inputs; and for CTC the concatenated tokens of all texts, or of all transcripts. `lengths` are those of the
+    recordings, also on the host as `frame_counts`; `label_counts` are those of the CTC labels.
     """
 
     features: Tensor
@@ -36,9 +36,8 @@ class SpeechBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class SpecAugment:
-    """Stretches of time and bands of frequency are set to the mean (Park et al., 2019).
-
-    Bands have up to `band` of the numbers of a frame, stretches up to `stretch` frames, and no more than `share` of a recording.
+    """SpecAugment: time spans and frequency bands are set to the mean (Park et al., 2019). Bands cover up to `band`
+    of a frame, spans up to `stretch` frames and at most `share` of a recording.
     """
 
     bands: int = 2
@@ -71,7 +70,7 @@ def collate(
     special: SpecialTokens,
     transcripts: Sequence[Sequence[int]] | None = None,
 ) -> SpeechBatch:
-    """A batch of normalized features and the ids of their texts; CTC learns `transcripts`, or else the texts."""
+    """A batch of normalized features and their token ids; the CTC labels are `transcripts`, or else the texts."""
     lengths = np.array([len(own) for own in frames])
     padded = np.zeros((len(frames), int(lengths.max()), frames[0].shape[1]), dtype=np.float32)
     for row, own in zip(padded, frames, strict=True):
@@ -90,7 +89,7 @@ def collate(
 
 @dataclass(frozen=True)
 class Speech:
-    """Features of recordings, which of them are used, and the ids of their texts; and of their transcripts, where CTC learns them."""
+    """Features of recordings, which of them are used, and the token ids of their texts and, for CTC, transcripts."""
 
     corpus: SpeechCorpus
     rows: np.ndarray
@@ -115,7 +114,9 @@ class SpeechBatches:
         augment: SpecAugment | None = None,
         share: tuple[int, int] = (0, 1),
     ):
-        """`budget` is the most frames of a batch, padding included. `share` is (rank, processes): each gets its part of every batch."""
+        """`budget` is the maximum number of frames per batch, including padding. `share` is (rank, world size): each
+        process gets its part of every batch.
+        """
         self.corpus, self.rows = speech.corpus, speech.rows
         self.texts, self.transcripts = speech.ids, speech.transcripts
         self.features, self.special = features, special
@@ -137,7 +138,7 @@ class SpeechBatches:
             epoch, index = epoch + 1, 0
 
     def make(self, chosen: np.ndarray, position: tuple[int, int]) -> SpeechBatch:
-        """A batch of this process's share; where it has none, one without anything to predict."""
+        """A batch of this process's share; if it is empty, one without anything to predict."""
         mine = chosen[self.share[0] :: self.share[1]]
         random = np.random.default_rng([self.seed, *position, self.share[0]])
         used = mine if len(mine) else chosen[:1]

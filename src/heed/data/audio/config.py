@@ -1,4 +1,4 @@
-"""The [data] section of tasks that learn from recordings."""
+"""The [data] section of speech tasks."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,12 +11,12 @@ SPEEDS = (0.5, 2.0)
 
 @dataclass(frozen=True)
 class AudioConfig:
-    """Recordings and their texts, what is left out of them, and the features that are computed."""
+    """Recordings and texts, which of them are skipped, and the features to compute."""
 
     audio: list[str] = field(
         default_factory=list
     )  # tables of path and text, LJSpeech's metadata.csv, or folders: FSDD's, or AN4's MFCC
-    valid_audio: list[str] = field(default_factory=list)  # recordings to validate on
+    valid_audio: list[str] = field(default_factory=list)  # validation recordings
     format: Format = "auto"  # "tsv": path, tab, text; "fsdd": 7_name_12.wav; "mfcc": index.tsv with stored cepstra
     split: str = "train"  # the training split, for corpora with splits (FSDD: recordings 5 to 49; AN4)
     holdout: int = 0  # recordings set aside without validation files; 0 is one in twenty, at most 500
@@ -52,7 +52,7 @@ class AudioConfig:
             raise ValueError(f"data.{error}") from None
 
     def settings(self, given: int = 0) -> FeatureSettings:
-        """Of the features; with `given`, they are stored, that many numbers a frame."""
+        """The feature settings; with `given`, features are stored, with this many values per frame."""
         names = ("rate", "mels", "cepstra", "frame", "shift", "normalize")
         own = {name: getattr(self, name) for name in names}
         return FeatureSettings("given" if given else self.features, **own, given=given)

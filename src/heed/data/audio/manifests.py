@@ -1,4 +1,4 @@
-"""Which recordings there are and what is said in them, in the forms that corpora have."""
+"""Lists of recordings and transcripts in the formats of various corpora."""
 
 import lzma
 import re
@@ -22,9 +22,9 @@ SHOWN = 3  # missing files that an error names
 
 
 class Utterance(NamedTuple):
-    """A recording and its text. `frames` are (first, count) in the stored features `path`, where there is no sound.
+    """A recording and its text. `frames` are (first, count) in the stored features `path`, if there is no audio.
 
-    `transcript` is what is said, where the text is a translation of it.
+    `transcript` is the spoken text, if `text` is its translation.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Utterance(NamedTuple):
 
 
 def read(name: str, kind: str = "auto", split: str = "train") -> list[Utterance]:
-    """The recordings of a table or a folder; those that are missing are reported before anything is computed."""
+    """The recordings of a table or a folder; missing files are reported before anything is computed."""
     path = Path(name)
     kind = form_of(path) if kind == "auto" else kind
     found = list(FORMS[kind](path, split))
@@ -50,7 +50,7 @@ def read(name: str, kind: str = "auto", split: str = "train") -> list[Utterance]
 
 
 def form_of(path: Path) -> str:
-    """What a name stands for, from what is there."""
+    """Detect the format of a path."""
     if path.is_dir():
         if (path / INDEX).is_file() and list(path.glob(STORED)):
             return "mfcc"
@@ -71,7 +71,7 @@ def _of_split(kind: str, split: str) -> str:
 
 
 def table(path: Path, split: str) -> Iterator[Utterance]:
-    """Path, text and, if wanted, speaker and transcript, with tabs between them; a path is relative to the table."""
+    """Path, text and optionally speaker and transcript, separated by tabs; paths are relative to the table."""
     for number, line in enumerate(readers.lines(path), 1):
         if not line.strip():
             continue
@@ -106,7 +106,7 @@ def fsdd(path: Path, split: str) -> Iterator[Utterance]:
 
 
 def stored(path: Path, split: str) -> Iterator[Utterance]:
-    """An index of split, id, first frame, frames and text, and the features in one array beside it (AN4)."""
+    """An index of split, id, first frame, frames and text, with the features in one array next to it (AN4)."""
     folder = path if path.is_dir() else path.parent
     arrays = sorted(folder.glob(STORED))
     if len(arrays) != 1:
@@ -129,7 +129,7 @@ def clean(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def stored_features(path: Path) -> np.ndarray:
-    """The array (frames, numbers) of stored features, plain or packed as .xz, whole numbers of parts where its name says so."""
+    """The array (frames, values) of stored features, plain or .xz, as scaled integers if its name says so."""
     try:
         with lzma.open(path) if path.suffix == ".xz" else open(path, "rb") as file:
             values = np.load(file, allow_pickle=False)

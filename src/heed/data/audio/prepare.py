@@ -1,4 +1,4 @@
-"""From recordings to features in a memory-mapped array, which are computed once and used again."""
+"""Compute features of recordings once into a memory-mapped array in the cache."""
 
 import json
 import os
@@ -26,9 +26,8 @@ Tell = Callable[[str, int | None], None]
 
 
 class SpeechCorpus:
-    """Features of recordings and their texts, opened from a folder of the cache.
-
-    A recording at several speeds is as many rows, which are beside each other. `facts` say what was left out, and the moments.
+    """Features of recordings and their texts, opened from a cache folder. A recording at several speeds has as many
+    adjacent rows. `facts` are the skipped counts and the moments.
     """
 
     def __init__(self, folder: Path):
@@ -59,7 +58,7 @@ class SpeechCorpus:
 
 
 def key_of(utterances: Sequence[Utterance], settings: dict[str, Any]) -> str:
-    """A hash of the recordings' contents and texts, wherever they lie, and of settings."""
+    """A hash of the recordings' contents and texts, wherever they are stored, and of the settings."""
     hashes: dict[Path, str] = {}
     for own in utterances:
         if own.path not in hashes:
@@ -72,7 +71,7 @@ def key_of(utterances: Sequence[Utterance], settings: dict[str, Any]) -> str:
 
 
 def features_of(config: Any, utterances: Sequence[Utterance]) -> SoundFeatures:
-    """What computes the features of these recordings, or takes those that are stored."""
+    """The feature extractor for these recordings, or the stored features."""
     stored = {own.path for own in utterances if own.frames is not None}
     if stored and any(own.frames is None for own in utterances):
         raise ValueError("data.audio mixes recordings and stored features: use one kind")
@@ -90,7 +89,7 @@ def prepare(
     speeds: Sequence[float] = (1.0,),
     longest: float = float("inf"),
 ) -> tuple[str, SpeechCorpus]:
-    """The key of the recordings and the corpus of their features, computed now or found in the cache; longer ones are left out."""
+    """The key of the recordings and their feature corpus, computed or cached; longer recordings are skipped."""
     limit = None if longest == float("inf") else longest
     settings = {**features.facts()["features"], "normalize": "", "speeds": list(speeds), "longest": limit}
     key = key_of(utterances, settings)

@@ -1,4 +1,4 @@
-"""Recordings to learn a voice from: the [data] section, and batches of texts with the frames of their sounds."""
+"""Recordings for training a voice: the [data] section, and batches of texts and frames."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -19,34 +19,33 @@ from heed.vocabularies.vocabulary import SpecialTokens
 
 @dataclass(frozen=True)
 class VoiceConfig(AudioConfig):
-    """The same with the features that a voice writes: log-mel magnitudes, which can be turned into sound."""
+    """The same with the features that a voice produces: log-mel magnitudes, which can be turned into audio."""
 
     features: Literal["mel"] = "mel"  # log-mel magnitudes
     frame: float = 64.0  # frame length in milliseconds
     shift: float = 16.0  # frame shift in milliseconds
-    normalize: Literal["corpus"] = "corpus"  # mean 0 and deviation 1 over all recordings
-    top: float | None = None  # where the highest mel filter ends, in Hz; default: half the rate
-    phonemes: str | None = None  # a pronouncing dictionary: English texts are read as phonemes, not as letters
-    g2p: str | None = None  # a model that pronounces words that the dictionary lacks (recipes/g2p.toml)
+    normalize: Literal["corpus"] = "corpus"  # mean 0 and standard deviation 1 over all recordings
+    top: float | None = None  # upper edge of the highest mel filter in Hz (default: half the sample rate)
+    phonemes: str | None = None  # a pronouncing dictionary: train on phonemes instead of letters (English)
+    g2p: str | None = None  # a model that pronounces words missing from the dictionary (recipes/g2p.toml)
 
     def __post_init__(self):
         super().__post_init__()
         if self.g2p and not self.phonemes:
-            raise ValueError("data.g2p is for words that data.phonemes lacks: set data.phonemes, a dictionary, too")
+            raise ValueError("data.g2p is for words missing from data.phonemes: set data.phonemes to a dictionary")
 
     def settings(self, given: int = 0) -> FeatureSettings:
         return replace(super().settings(given), top=self.top)
 
 
 def spelled(text: str) -> str:
-    """A text as voices read it: lower case, and Hangul as the letters that its syllables are made of."""
+    """A text as voices read it: lowercase, with Hangul decomposed into jamo."""
     return unicodedata.normalize("NFD", " ".join(text.lower().split()))
 
 
 class VoiceBatch(NamedTuple):
-    """Texts (b, s) and their speakers; frames (b, t, size) with zeros after each recording, t a multiple of the frames of a step.
-
-    `count` are all frames that count.
+    """Texts (b, s) and speakers; frames (b, t, size), zero-padded, t a multiple of the frames per step. `count` is
+    the number of real frames.
     """
 
     tokens: Tensor
@@ -66,7 +65,7 @@ def collate(
     special: SpecialTokens,
     reduction: int,
 ) -> VoiceBatch:
-    """A batch of normalized features and the ids of what is said."""
+    """A batch of normalized features and token ids."""
     lengths, sizes = np.array([len(own) for own in frames]), np.array([len(own) + 1 for own in texts])
     longest = -(-int(lengths.max()) // reduction) * reduction
     padded = np.zeros((len(frames), longest, frames[0].shape[1]), dtype=np.float32)
@@ -94,7 +93,7 @@ class VoiceBatches:
         seed: int,
         share: tuple[int, int] = (0, 1),
     ):
-        """`speakers` are those of the rows; `budget` is the most frames of a batch, padding included."""
+        """`speakers` are those of the rows; `budget` is the maximum number of frames per batch, including padding."""
         self.speech, self.speakers, self.features, self.special = speech, speakers, features, special
         self.reduction, self.budget, self.seed, self.share = reduction, budget, seed, share
         self.lengths = speech.corpus.lengths[speech.rows]
@@ -114,7 +113,7 @@ class VoiceBatches:
             epoch, index = epoch + 1, 0
 
     def make(self, chosen: np.ndarray) -> VoiceBatch:
-        """A batch of this process's share; where it has none, one without frames that count."""
+        """A batch of this process's share; if it is empty, one without real frames."""
         mine = chosen[self.share[0] :: self.share[1]]
         used = mine if len(mine) else chosen[:1]
         frames = [self.features.normalized(self.speech.corpus.frames(int(self.speech.rows[i]))) for i in used]

@@ -1,7 +1,6 @@
-"""Augmentation in batches, on the CPU or a GPU.
-
-Each part draws a row of numbers for every image, by numpy and from a seed; what it does with them has fixed shapes, so that it can be
-part of a CUDA graph; for that, no number may come from the host either, as of torch.where with a number. Images are (b, c, h, w), from 0 to 1.
+"""Batched augmentation, on the CPU or a GPU. Each augmentation draws a row of random numbers per image with numpy
+from a seed. Its tensors have fixed shapes and it uses no scalars from the host (as in torch.where with a number), so
+that it can be part of a CUDA graph. Images are (b, c, h, w), from 0 to 1.
 """
 
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ class Augmentation(Protocol):
 
 @dataclass(frozen=True)
 class CropAndFlip:
-    """A crop of the image with `padding` black pixels around it, and in half of all cases its mirror image."""
+    """Random crops of the image with `padding` black pixels around it, and horizontal flips with probability 1/2."""
 
     padding: int
     flip: bool
@@ -51,7 +50,7 @@ class CropAndFlip:
 
 @dataclass(frozen=True)
 class Erase:
-    """In a share of the images a rectangle is replaced by noise (Zhong et al., 2017)."""
+    """Random erasing: in a share of the images a rectangle is replaced by noise (Zhong et al., 2017)."""
 
     share: float
     smallest: float = 0.02  # of the area
@@ -74,7 +73,7 @@ class Erase:
 
 
 def boxes(images: Pixels, corners: Float[Tensor, "b 4"]) -> Tensor:
-    """Which pixels are in the box of each image; corners are (top, left, bottom, right) from 0 to 1."""
+    """The pixels inside the box of each image; corners are (top, left, bottom, right) from 0 to 1."""
     height, width = images.shape[2:]
     rows = (torch.arange(height, device=images.device) + 0.5) / height
     columns = (torch.arange(width, device=images.device) + 0.5) / width
@@ -84,7 +83,7 @@ def boxes(images: Pixels, corners: Float[Tensor, "b 4"]) -> Tensor:
 
 
 def _noise(images: Pixels, seeds: Float[Tensor, "b 2"]) -> Pixels:
-    """Numbers from 0 to 1 that look random and are a function of the seeds alone: a hash of each pixel's place, in whole numbers."""
+    """Pseudo-random numbers from 0 to 1, a function of the seeds alone: an integer hash of each pixel's position."""
     place = torch.arange(images[0].numel(), device=images.device)
     own = (seeds * 997).long()
     mixed = (place * 2654435761 + own[:, :1] * 40503 + own[:, 1:] * 69069) & 0xFFFFFFFF
@@ -96,10 +95,9 @@ def _noise(images: Pixels, seeds: Float[Tensor, "b 2"]) -> Pixels:
 
 @dataclass(frozen=True)
 class Mixing:
-    """Each image mixed with a partner: blended (mixup, Zhang et al., 2018), or with a box of it (CutMix, Yun et al., 2019).
-
-    `mixup` and `cutmix` are the parameters of the beta distribution that the share is drawn from; 0 is never. If both are used,
-    each image gets one or the other. `share`: of the images that are mixed at all.
+    """Mix each image with a partner: blended (mixup, Zhang et al., 2018), or with a box of it (CutMix, Yun et al.,
+    2019). `mixup` and `cutmix` are the parameters of the beta distribution; 0 is off. If both are on, each image gets
+    one or the other. `share`: the share of images that are mixed.
     """
 
     mixup: float
@@ -108,7 +106,7 @@ class Mixing:
     columns: int = 5
 
     def draw(self, random: np.random.Generator, count: int) -> np.ndarray:
-        """The share of the image itself, and the box of its partner, empty where they are blended."""
+        """The mixing weight of the image itself, and the box of its partner, empty if they are blended."""
         both = self.mixup and self.cutmix
         cut = random.uniform(0, 1, count) < (0.5 if both else float(self.cutmix > 0))
         shares = [random.beta(one or 1, one or 1, count) for one in (self.mixup, self.cutmix)]
@@ -121,14 +119,14 @@ class Mixing:
         return np.concatenate([np.where(cut, 1.0, own)[:, None], box], axis=1).astype(np.float32)
 
     def __call__(self, images: Pixels, partners: Pixels, numbers: Numbers) -> tuple[Pixels, Float[Tensor, " b"]]:
-        """The mixed images, and the share of each image itself in the result, by its pixels."""
+        """The mixed images, and the weight of each image itself in the result, by pixels."""
         weights = numbers[:, :1, None, None] * ~boxes(images, numbers[:, 1:])
         return weights * images + (1 - weights) * partners, weights.mean(dim=(1, 2, 3))
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Augmentations one after another."""
+    """A sequence of augmentations."""
 
     parts: Sequence[Augmentation]
 

@@ -1,4 +1,4 @@
-"""Batches of images, all of one size, in an order that depends on the seed and the epoch alone."""
+"""Batches of images of the same size, in an order that depends only on the seed and the epoch."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ SHARE = 0.25  # of a GPU's free memory that images may take to stay there
 
 
 class ImageStore:
-    """The images of a set; on a GPU they stay there if they fit, else each batch is copied."""
+    """The images of a set; they stay on the GPU if they fit, otherwise each batch is copied."""
 
     def __init__(self, images: ImageSet):
         self.images = images
@@ -42,9 +42,8 @@ class ImageStore:
 
 
 class ImageBatch(NamedTuple):
-    """Images (m, h, w, c) as bytes with their labels (m), and what augmentation was drawn for each (m, k).
-
-    The first `len(partners)` are learned; each may be mixed with the image of its partner, by what is in `mixing`.
+    """Images (m, h, w, c) as bytes with their labels (m), and the augmentation drawn for each (m, k). The first
+    `len(partners)` are trained on; each may be mixed with its partner according to `mixing`.
     """
 
     images: Tensor
@@ -59,7 +58,7 @@ class ImageBatch(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batches of equal shape run the same kernels."""
+        """Batches of equal shape use the same kernels."""
         return *self.images.shape, len(self.partners)
 
     def tensors(self) -> list[Tensor]:
@@ -92,7 +91,9 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]  # a row of numbers for 
 
 
 class ImageBatches:
-    """Equal batches, from any position on. An epoch is every image once; a batch may have the end of one and the start of the next."""
+    """Equal batches, from any position on. An epoch is every image once; a batch may span the end of one epoch and
+    the start of the next.
+    """
 
     def __init__(
         self,
@@ -104,17 +105,19 @@ class ImageBatches:
         draw_mixing: Draw | None = None,
         share: tuple[int, int] = (0, 1),
     ):
-        """`draw` and `draw_mixing` draw what augmentation needs. `share` is (rank, processes): each gets its part of every batch."""
+        """`draw` and `draw_mixing` draw the random numbers of the augmentation. `share` is (rank, world size): each
+        process gets its part of every batch.
+        """
         self.store, self.total = ImageStore(images), len(images)
         self.size, self.seed, self.share = max(1, min(size, self.total)), seed, share
         self.draw, self.draw_mixing = draw, draw_mixing
 
     def count(self, epoch: int) -> int:
-        """How many batches begin in an epoch."""
+        """The number of batches that begin in an epoch."""
         return -(-(self.total - self._first(epoch)) // self.size)
 
     def _first(self, epoch: int) -> int:
-        """Where the first batch that begins in an epoch begins."""
+        """The start of the first batch that begins in an epoch."""
         return -epoch * self.total % self.size
 
     def order(self, epoch: int) -> np.ndarray:
@@ -134,7 +137,7 @@ class ImageBatches:
             own, following = following, self.order(epoch + 1)
 
     def make(self, rows: np.ndarray, position: tuple[int, int]) -> PlannedBatch:
-        """What this process has of a batch; each image is augmented, and mixed, as in the whole batch."""
+        """The part of a batch for this process; each image is augmented and mixed as in the whole batch."""
         random = np.random.default_rng([self.seed, *position, 1])
         number, (rank, world) = len(rows), self.share
         draws = self.draw(random, number)

@@ -1,4 +1,4 @@
-"""The [data] section of tasks on images."""
+"""The [data] section of image tasks."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,21 +10,19 @@ Colours = Literal["auto", "grey", "rgb"]
 
 @dataclass(frozen=True)
 class ImagesConfig:
-    """Where images are, and the form in which they are read."""
+    """Image sources, and how they are read."""
 
-    images: list[str] = field(
-        default_factory=list
-    )  # folders of folders, CSV, IDX, CIFAR's sheets (docs/guides/images.md)
-    valid_images: list[str] = field(default_factory=list)  # the same, for validation
-    holdout: int = 1000  # without those, this many images are set aside (at most a tenth)
-    columns: list[int | str] = field(default_factory=lambda: [1, 2])  # of CSV: path and label, by number or by name
+    images: list[str] = field(default_factory=list)  # class folders, CSV, IDX or CIFAR sheets (docs/guides/images.md)
+    valid_images: list[str] = field(default_factory=list)  # validation images
+    holdout: int = 1000  # without validation images, this many are set aside (at most a tenth)
+    columns: list[int | str] = field(default_factory=lambda: [1, 2])  # CSV columns of path and label, by number or name
     classes: list[str] = field(default_factory=list)  # class names, where the files have numbers from 0
     size: int | None = (
-        None  # image size in pixels (default: that of the images if all are the same, or of the model (--from))
+        None  # image size in pixels (default: that of the images, if all are the same size; with --from, that of the model)
     )
-    colours: Colours = "auto"  # "auto": grey if all files are, as IDX files; the same as the model's (--from)
-    fit: Fit = "crop"  # how to fit images of another shape: crop the center, stretch, or pad with black
-    resample: Resample = "bilinear"  # how an image of another size is resized
+    colours: Colours = "auto"  # "auto": grey if all files are grey; with --from, as that model
+    fit: Fit = "crop"  # for images that are not square: crop the center, stretch, or pad with black
+    resample: Resample = "bilinear"  # interpolation used to resize images
     broken: Literal["leave out", "refuse"] = (
         "leave out"  # what to do with unreadable images; they are counted and listed
     )

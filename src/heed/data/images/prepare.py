@@ -1,4 +1,4 @@
-"""From files to arrays of bytes, all of one size, with labels: made once, cached, and used again by the next run."""
+"""Prepare image files as byte arrays of one size, with labels: done once, cached, and reused by the next run."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ Tell = Callable[[str, int | None], None]
 
 
 class ImageSet:
-    """Prepared images, opened from their folder; `rows` are those that are used of it, by default all."""
+    """Prepared images, opened from their folder; `rows` are those in use (default: all)."""
 
     def __init__(self, folder: Path, rows: np.ndarray | None = None):
         self.folder = folder
@@ -59,7 +59,7 @@ class ImageSet:
         return f"{len(self):,} images of {size} × {size} pixels {kind}{classes} to train on."
 
     def broken_summary(self) -> list[str]:
-        """A sentence on what could not be read, with names; and one on files that are no images."""
+        """A sentence about unreadable images, with names, and one about files that are not images."""
         broken, found = self.facts["broken"], []
         if broken:
             some = "; ".join(f"{name} {why}" for name, why in broken[:NAMED])
@@ -76,7 +76,7 @@ class ImageSet:
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """What all images of a set are made to be; None for a size that the images themselves have."""
+    """The common shape of all images of a set; None for a size taken from the images themselves."""
 
     size: int | None
     channels: int
@@ -92,10 +92,9 @@ def prepare(
     tell: Tell,
     labelled: bool = True,
 ) -> tuple[str, ImageSet]:
-    """The key of some entries of data.images and their images, read or found in the cache.
-
-    `classes` are those that labels must be among, in their order; None: the labels themselves make them. Not `labelled`: all are
-    of one class without a name, and a folder need not have folders.
+    """The key of some entries of data.images and their images, read or cached. `classes` are the allowed labels in
+    order; None: taken from the labels. Without `labelled`, all images have a single unnamed class, and a folder needs
+    no subfolders.
     """
     sources = [open_source(name, config.columns, config.max_pixels, labelled) for name in names]
     if not labelled:
@@ -113,12 +112,12 @@ def prepare(
 
 
 def _name(path: Path, root: str) -> str:
-    """A path as it is written down, wherever the data lie: its folder may be the label."""
+    """A path that is independent of where the data are stored: its folder may be the label."""
     return path.relative_to(root).as_posix() if Path(root).is_dir() else path.name
 
 
 def channels_of(names: Sequence[str], config: ImagesConfig) -> int:
-    """1 for grey, 3 for colour."""
+    """1 for grey, 3 for color."""
     if config.colours != "auto":
         return 1 if config.colours == "grey" else 3
     return 1 if all(open_source(name, config.columns, config.max_pixels, False).grey for name in names) else 3
@@ -157,7 +156,7 @@ def _write(
 
 
 def _numbers(labels: Sequence[str], names: Sequence[str], known: Sequence[str]) -> np.ndarray:
-    """The number of each label among the classes that are known."""
+    """The index of each label among the known classes."""
     numbers = {name: i for i, name in enumerate(known)}
     for name, label in zip(names, labels, strict=True):
         if label not in numbers:
@@ -168,7 +167,7 @@ def _numbers(labels: Sequence[str], names: Sequence[str], known: Sequence[str]) 
 def _readable(
     sources: Sequence[ImageSource], config: ImagesConfig, broken: list[tuple[str, str]], tell: Tell
 ) -> Iterator[tuple[Image.Image, Item]]:
-    """The images that can be read; the others are added to `broken` with the reason."""
+    """The readable images; the others are added to `broken` with the reason."""
     done = 0
     for source in sources:
         for item in source.items():
@@ -184,7 +183,7 @@ def _readable(
 
 
 def _size(image: Image.Image, item: Item) -> int:
-    """The size of the first image, which then is that of all."""
+    """The size of the first image, which must be that of all."""
     if image.width != image.height:
         raise ValueError(
             f"{item.name} is {image.width} × {image.height} pixels, which is not square: set data.size, for example to 224, and "
@@ -204,7 +203,7 @@ def _pixels(image: Image.Image, form: Form, item: Item, config: ImagesConfig) ->
 
 
 def _label(item: Item, classes: Sequence[str]) -> str:
-    """The name of an item's class; numbers get theirs from data.classes."""
+    """The class name of an item; numbers are looked up in data.classes."""
     if isinstance(item.label, str) or not classes:
         return Labels([]).clean(str(item.label))
     if item.label >= len(classes):
@@ -230,7 +229,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _statistics(counts: np.ndarray) -> tuple[list[float], list[float]]:
-    """Mean and standard deviation of each channel, of how often each value of a byte occurs."""
+    """Mean and standard deviation of each channel, from a histogram of byte values."""
     values, shares = np.arange(256) / 255, counts / counts.sum(axis=1, keepdims=True)
     mean = shares @ values
     variance = (shares * (values - mean[:, None]) ** 2).sum(axis=1)
@@ -238,7 +237,7 @@ def _statistics(counts: np.ndarray) -> tuple[list[float], list[float]]:
 
 
 def processor(images: ImageSet) -> Images:
-    """How further images are read for a model of these."""
+    """How to read further images for a model trained on these."""
     f = images.facts
     mean, std = images.statistics()
     return Images(f["size"], f["channels"], mean, std, f["fit"], f["resample"])

@@ -1,7 +1,6 @@
-"""RandAugment (Cubuk et al., 2019) in batches: for each image a few of fourteen operations, all of one strength.
-
-Every operation is computed for all images and kept where it was drawn: for small images that costs less than sorting them, and shapes
-stay fixed. Values are bytes, from 0 to 255 in floats, so that the operations are those of Pillow.
+"""Batched RandAugment (Cubuk et al., 2019): a few of fourteen operations per image, all with the same magnitude.
+Every operation is computed for all images and kept where it was drawn: for small images this is cheaper than grouping
+them, and shapes stay fixed. Values are floats from 0 to 255, so that the operations match Pillow's.
 """
 
 import math
@@ -34,7 +33,7 @@ def colour(x: Pixels, strength: Strength) -> Pixels:
 
 
 def sharpness(x: Pixels, strength: Strength) -> Pixels:
-    """Blended with a smoothed image, whose edge is that of the image itself."""
+    """Blend with a smoothed image, except at the border."""
     padded = F.pad(x, (1, 1, 1, 1))
     around = F.avg_pool2d(padded, 3, stride=1) * 9
     smooth = ((around + 4 * x) / 13).round()
@@ -43,25 +42,25 @@ def sharpness(x: Pixels, strength: Strength) -> Pixels:
 
 
 def posterize(x: Pixels, strength: Strength) -> Pixels:
-    """Fewer bits: from 8 to 4."""
+    """Posterize: fewer bits, from 8 to 4."""
     step = torch.exp2((strength.abs() * 4).round())
     return (x / step).floor() * step
 
 
 def solarize(x: Pixels, strength: Strength) -> Pixels:
-    """Values from a threshold on are inverted."""
+    """Solarize: values above a threshold are inverted."""
     return torch.where(x < 256 * (1 - strength.abs()), x, 255 - x)
 
 
 def autocontrast(x: Pixels, strength: Strength) -> Pixels:
-    """Each channel is stretched to all values."""
+    """Autocontrast: each channel is stretched to the full range."""
     low, high = x.amin(dim=(2, 3), keepdim=True), x.amax(dim=(2, 3), keepdim=True)
     scale = 255 / (high - low).clamp(min=1)
     return torch.where(high > low, ((x - low) * scale).floor().clamp(0, 255), x)
 
 
 def equalize(x: Pixels, strength: Strength) -> Pixels:
-    """Values of each channel are replaced so that all occur about as often."""
+    """Equalize the histogram of each channel."""
     values = x.long().flatten(2).flatten(0, 1)
     counts = torch.zeros(len(values), 256, device=x.device).scatter_add_(
         1, values, torch.ones_like(values, dtype=torch.float32)
@@ -90,12 +89,12 @@ def _grey(x: Pixels) -> Float[Tensor, "b 1 h w"]:
 
 
 def _blend(other: Pixels, x: Pixels, strength: Strength) -> Pixels:
-    """Away from another image, or towards it, by up to nine tenths."""
+    """Blend away from another image, or towards it, by up to nine tenths."""
     return (other + (1 + 0.9 * strength) * (x - other)).clamp(0, 255).floor()
 
 
 def move(x: Pixels, chosen: Tensor, strength: Float[Tensor, " b"]) -> Pixels:
-    """Each image sheared, shifted or turned, as `chosen`; what comes from outside is black."""
+    """Shear, translate or rotate each image, as `chosen`; the outside is black."""
     height, width = x.shape[2:]
     one, zero = torch.ones_like(strength), torch.zeros_like(strength)
     by = {name: torch.where(chosen == 1 + i, strength, zero) for i, name in enumerate(GEOMETRY)}
@@ -116,7 +115,7 @@ def move(x: Pixels, chosen: Tensor, strength: Float[Tensor, " b"]) -> Pixels:
 
 @dataclass(frozen=True)
 class RandAugment:
-    """`count` operations on each image, each of `magnitude`, from 0 to 30."""
+    """`count` operations per image, each with `magnitude` from 0 to 30."""
 
     count: int
     magnitude: float
@@ -126,7 +125,7 @@ class RandAugment:
         return 2 * self.count
 
     def draw(self, random: np.random.Generator, count: int) -> np.ndarray:
-        """Which operations, and the direction of each."""
+        """Which operations, and the sign of each."""
         which = random.integers(0, OPERATIONS, (count, self.count))
         return np.concatenate([which, random.choice([-1, 1], (count, self.count))], axis=1)
 
@@ -138,7 +137,7 @@ class RandAugment:
 
 
 def apply(x: Pixels, chosen: Tensor, strength: Float[Tensor, " b"]) -> Pixels:
-    """One operation on each image, by its number."""
+    """One operation per image, by its number."""
     own = chosen[:, None, None, None]
     moved = move(x, chosen, strength).round()
     y = torch.where((own >= 1) & (own <= len(GEOMETRY)), moved, x)

@@ -1,4 +1,4 @@
-"""Files of images with their labels: folders of folders, CSV, the IDX files of MNIST, and CIFAR's sheets."""
+"""Image files with labels: class folders, CSV, the IDX files of MNIST, and CIFAR sheets."""
 
 import csv
 import gzip
@@ -21,7 +21,7 @@ CIFAR = 32  # pixels each way of an image in a sheet
 
 
 class Item(NamedTuple):
-    """An image of a source: its name, its label (a number where the file has numbers), and how it is read."""
+    """An image of a source: its name, its label (a number if the file has numbers), and how to read it."""
 
     name: str
     label: str | int
@@ -29,8 +29,8 @@ class Item(NamedTuple):
 
 
 class ImageSource(NamedTuple):
-    """The images of one entry of data.images. `files` are all that are read, for a hash of their contents; `grey`: whether all
-    are, as far as that is known without decoding them. `others` are files that are no images.
+    """The images of one entry of data.images. `files` are all files read, for a hash of their contents; `grey`:
+    whether all images are grey, as far as known without decoding. `others` are files that are not images.
     """
 
     files: list[Path]
@@ -46,7 +46,7 @@ class ImageSource(NamedTuple):
 def open_source(
     name: str, columns: Sequence[int | str] = (1, 2), max_pixels: int = 1 << 62, labelled: bool = True
 ) -> ImageSource:
-    """What an entry of data.images names, by its ending; with `labelled`, a folder must have folders."""
+    """The source of an entry of data.images, by its extension; with `labelled`, a folder must have subfolders."""
     path = Path(name)
     if path.is_dir():
         return _folders(path, max_pixels, labelled)
@@ -67,7 +67,7 @@ def open_source(
 
 
 def image_files(folder: Path) -> tuple[list[Path], int]:
-    """All images in a folder and in those within, by name, and how many other files there are; hidden ones do not count."""
+    """All images in a folder and its subfolders by name, and the number of other files; hidden files are ignored."""
     found = [path for path in sorted(folder.rglob("*")) if not _hidden(path, folder) and path.is_file()]
     images = [path for path in found if path.suffix.lower() in ENDINGS]
     return images, len(found) - len(images)
@@ -116,7 +116,7 @@ def _table(path: Path, columns: Sequence[int | str], max_pixels: int) -> ImageSo
 
 
 def _cells(path: Path, columns: Sequence[int | str]) -> Iterator[tuple[str, str]]:
-    """The path and the label of each line; where columns have names, the first line has them."""
+    """The path and label of each line; if columns are given by name, the first line is the header."""
     tab = path.name.removesuffix(".gz").endswith(".tsv")
     places = [column - 1 for column in columns if isinstance(column, int)]
     try:
@@ -146,7 +146,9 @@ def _place(path: Path, header: Sequence[str], column: int | str) -> int:
 
 
 def _idx(path: Path) -> ImageSource:
-    """A file of images, and beside it that of their labels: the same name with labels for images and idx1 for idx3."""
+    """An IDX file of images, and next to it the file of labels: the same name with labels for images and idx1 for
+    idx3.
+    """
     name = path.name.replace("images", "labels").replace("idx3", "idx1")
     beside = path.with_name(name)
     if name == path.name or not beside.is_file():
@@ -179,7 +181,7 @@ def read_idx(path: Path, axes: int) -> np.ndarray:
 
 
 def _sheets(path: Path) -> ImageSource:
-    """Labels as a JSON list; beside it the sheets: PNG files in which each row holds the 32 × 32 pixels of one image."""
+    """Labels as a JSON list, next to the sheets: PNG files in which each row holds the 32 × 32 pixels of one image."""
     pattern = "test_batch*.png" if path.name.startswith("test") else "data_batch*.png"
     sheets = sorted(path.parent.glob(pattern))
     if not sheets:

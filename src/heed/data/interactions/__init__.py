@@ -1,1 +1,1 @@
-"""Interaction logs: who did something with which item, and when."""
+"""Interaction logs: which user interacted with which item, and when."""

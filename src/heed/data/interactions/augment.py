@@ -1,6 +1,5 @@
-"""Views of a history for contrastive learning (CL4SRec; Xie et al., 2022): a part of it, some items masked, a part reordered.
-
-All take many histories at once.
+"""Views of a history for contrastive learning (CL4SRec; Xie et al., 2022): crop, mask and reorder. All work on many
+histories at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ def take(rows: RaggedRows, order: np.ndarray) -> RaggedRows:
 
 
 def crop(share: float) -> Augmentation:
-    """A part of consecutive items, `share` of the history and at least one."""
+    """Crop: consecutive items, `share` of the history and at least one."""
 
     def cropped(rows: RaggedRows, random: np.random.Generator) -> RaggedRows:
         first, lengths = _window(rows, share, random, least=1)
@@ -29,7 +28,7 @@ def crop(share: float) -> Augmentation:
 
 
 def mask(share: float, masked: int) -> Augmentation:
-    """`share` of the items, drawn at random, replaced by the masked item."""
+    """Mask: `share` of the items, chosen at random, become the mask item."""
 
     def with_masks(rows: RaggedRows, random: np.random.Generator) -> RaggedRows:
         chosen = draw(rows, np.floor(share * rows.lengths).astype(np.int64), random)
@@ -39,7 +38,7 @@ def mask(share: float, masked: int) -> Augmentation:
 
 
 def reorder(share: float) -> Augmentation:
-    """A part of consecutive items, `share` of the history, in random order."""
+    """Reorder: consecutive items, `share` of the history, in random order."""
 
     def shuffled(rows: RaggedRows, random: np.random.Generator) -> RaggedRows:
         first, lengths = _window(rows, share, random, least=0)
@@ -56,7 +55,7 @@ def reorder(share: float) -> Augmentation:
 def two_views(
     rows: RaggedRows, augmentations: Sequence[Augmentation], random: np.random.Generator
 ) -> tuple[RaggedRows, RaggedRows]:
-    """Each history twice, each time changed in one of the ways, drawn at random."""
+    """Two views of each history, each by a random augmentation."""
     return _one_view(rows, augmentations, random), _one_view(rows, augmentations, random)
 
 
@@ -69,7 +68,7 @@ def _one_view(rows: RaggedRows, augmentations: Sequence[Augmentation], random: n
 
 
 def draw(rows: RaggedRows, counts: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Which items are drawn: `counts` of each row, without repetition."""
+    """Random items: `counts` per row, without repetition."""
     numbers = np.repeat(np.arange(len(rows)), rows.lengths)
     order = np.lexsort((random.random(len(numbers)), numbers))
     place = np.arange(len(numbers)) - np.repeat(rows.ends - rows.lengths, rows.lengths)
@@ -79,7 +78,7 @@ def draw(rows: RaggedRows, counts: np.ndarray, random: np.random.Generator) -> n
 
 
 def _window(rows: RaggedRows, share: float, random: np.random.Generator, least: int) -> tuple[np.ndarray, np.ndarray]:
-    """The start and the length of a part of each row, drawn at random."""
+    """The start and length of a random part of each row."""
     lengths = np.maximum(np.floor(share * rows.lengths).astype(np.int64), np.minimum(least, rows.lengths))
     start = np.floor(random.random(len(rows)) * (rows.lengths - lengths + 1)).astype(np.int64)
     return rows.ends - rows.lengths + start, lengths

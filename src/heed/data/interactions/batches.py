@@ -1,4 +1,4 @@
-"""Batches of histories without padding, in an order that depends on the seed and the epoch alone."""
+"""Batches of histories without padding, in an order that depends only on the seed and the epoch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,9 @@ from heed.vocabularies.ragged import RaggedRows, slice_indices
 
 
 class ItemViews(NamedTuple):
-    """All histories of a batch in one view, then all in another, packed in one row; `last` are the places of their last items."""
+    """All histories of a batch in one view, then all in another, packed in one row; `last` are the positions of their
+    last items.
+    """
 
     items: Tensor
     offsets: SequenceOffsets
@@ -26,8 +28,8 @@ class ItemViews(NamedTuple):
 
 
 class ItemBatch(NamedTuple):
-    """Histories packed in one row. At each of `places` the item `expected` is predicted, -1 at padding; `seen` are all items of
-    each history, which are never drawn as negatives.
+    """Histories packed in one row. The item `expected` is predicted at each of `places`, -1 at padding; `seen` are all
+    items of each history, which are never negatives.
     """
 
     items: Tensor
@@ -42,7 +44,7 @@ class ItemBatch(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batches of equal shape run the same kernels."""
+        """Batches of equal shape use the same kernels."""
         return self.items.shape[1], len(self.offsets.starts), self.offsets.longest, len(self.places), self.seen.shape[1]
 
     def tensors(self) -> list[Tensor]:
@@ -54,7 +56,7 @@ class ItemBatch(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What a model reads, where it predicts, and what is right there."""
+    """The model input, the positions to predict, and the expected items."""
 
     rows: RaggedRows
     places: np.ndarray
@@ -76,7 +78,7 @@ def next_items(rows: RaggedRows, random: np.random.Generator) -> Inputs:
 
 @dataclass(frozen=True)
 class MaskItems:
-    """Items are masked and predicted (BERT4Rec): `share` of them, at least one; in some histories the last alone."""
+    """Items are masked and predicted (BERT4Rec): `share` of them, at least one; in some histories only the last."""
 
     masked: int
     share: float
@@ -92,9 +94,8 @@ class MaskItems:
 
 
 def cut(lengths: np.ndarray, most: int, windows: bool, shared: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The user, the start and the end of each example: the last `most` items, or with `windows` all, in parts of as many.
-
-    Two parts share `shared` items: the last target of one is the first input of the next.
+    """The user, start and end of each example: the last `most` items or, with `windows`, all items in windows of that
+    size. Two windows share `shared` items: the last target of one is the first input of the next.
     """
     users = np.flatnonzero(lengths >= 2)
     ends = lengths[users].astype(np.int64)
@@ -121,7 +122,8 @@ class ItemBatches:
         share: tuple[int, int] = (0, 1),
         equal: bool = False,
     ):
-        """`longest` is the most items of an example. `share` is (rank, processes): each gets its part of every batch.
+        """`longest` is the maximum number of items per example. `share` is (rank, world size): each process gets its
+        part of every batch.
 
         With `equal` all batches are padded to one shape, so that a CUDA graph can be replayed for each.
         """
@@ -136,9 +138,8 @@ class ItemBatches:
         return len(self.users)
 
     def plan(self, epoch: int) -> list[np.ndarray]:
-        """The examples of each batch: as many as the budget of items takes, none more than twice as long as another.
-
-        Packed attention is padded where there is no kernel for it, as on a CPU.
+        """The examples of each batch: as many as fit the item budget, none more than twice as long as another,
+        because packed attention is padded if there is no kernel for it, as on a CPU.
         """
         random = np.random.default_rng([self.seed, epoch])
         order = random.permutation(len(self.users))
@@ -163,7 +164,7 @@ class ItemBatches:
             epoch, index = epoch + 1, 0
 
     def make(self, chosen: np.ndarray, position: tuple[int, int]) -> ItemBatch:
-        """A batch of this process's share of the examples; where it has none, one without anything to predict."""
+        """A batch of this process's share of the examples; if it is empty, one without anything to predict."""
         mine = chosen[self.share[0] :: self.share[1]]
         random = np.random.default_rng([self.seed, *position, self.share[0]])
         found = self._batch(mine if len(mine) else chosen[:1], random)

@@ -12,7 +12,7 @@ Split = Literal["leave-one-out", "time"]
 
 @dataclass(frozen=True)
 class InteractionsConfig:
-    """Files of interactions, what is left out of them, and what is held out."""
+    """Interaction files, what is dropped, and what is held out."""
 
     interactions: list[str] = field(default_factory=list)  # logs, plain, .gz or .xz; several are read as one
     format: Format = (
@@ -31,9 +31,9 @@ class InteractionsConfig:
         "leave-one-out"  # "time": what comes after a time is held out, so that nothing of the future is known
     )
     valid_share: float = 0.1  # split by time: share of interactions for validation
-    test_share: float = 0.1  # and for testing (the last ones)
-    valid_from: str | None = None  # or the time at which validation starts
-    test_from: str | None = None  # and testing
+    test_share: float = 0.1  # split by time: share of interactions for testing, the most recent ones
+    valid_from: str | None = None  # split by time: when validation starts, instead of valid_share
+    test_from: str | None = None  # split by time: when testing starts, instead of test_share
     licence: str | None = None  # licence of the data, for the model card
 
     def __post_init__(self):

@@ -1,4 +1,4 @@
-"""A log to evaluate a recommender on: the last item of each user is to be found from those before it."""
+"""A log to evaluate a recommender on: the last item of each user is predicted from those before it."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from heed.vocabularies.ragged import RaggedRows
 
 
 def read_held(path: Path, items: Items, columns: dict[str, Any]) -> Held:
-    """The users of a log with two interactions or more; items that the model does not know are left out of histories."""
+    """The users of a log with at least two interactions; items unknown to the model are removed from histories."""
     config = InteractionsConfig([str(path)], core=0, **columns)
     with open_log(config) as log:
         return _held(log, path, items)

@@ -1,4 +1,4 @@
-"""Interaction logs as people have them: CSV, TSV, Parquet, MovieLens' ::, a user a line, a pair a line."""
+"""Interaction log formats: CSV, TSV, Parquet, MovieLens' ::, one user per line, one pair per line."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ UNNAMED = {
 
 
 def read_rows(path: Path, config: InteractionsConfig) -> Rows:
-    """The interactions of a file, each with the number of its line."""
+    """The interactions of a file, each with its line number."""
     check_file(path, "data.interactions: ")
     kind = find_format(path, config.format)
     if kind == "parquet":
@@ -43,7 +43,7 @@ def read_rows(path: Path, config: InteractionsConfig) -> Rows:
 
 
 def find_format(path: Path, stated: Format) -> Format:
-    """The format that is stated; else the one that the name and the first lines of a file tell."""
+    """The format given; otherwise detected from the file's name and first lines."""
     if stated != "auto":
         return stated
     name = Path(path.stem) if path.suffix in OPENERS else path
@@ -93,7 +93,7 @@ def _row(cell: Any) -> Row:
 
 
 def find_columns(first: Sequence[str], config: InteractionsConfig, where: str) -> tuple[dict[str, int], bool]:
-    """The place of each column, counted from 0, and whether the first line names them."""
+    """The index of each column, and whether the first line is a header."""
     stated = {name: getattr(config, name) for name in NAMES if getattr(config, name) is not None}
     known = {_plain(cell): place for place, cell in reversed(list(enumerate(first)))}
     guessed = {name: known[one] for name, words in NAMES.items() for one in reversed(words) if one in known}

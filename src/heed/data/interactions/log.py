@@ -1,6 +1,5 @@
-"""A log in arrays on disk: users and items as numbers, sorted by user and time. What is left out is counted.
-
-Interactions may be more than memory has room for: they are read, sorted and counted in blocks. Names are in memory.
+"""A log in arrays on disk: users and items as numbers, sorted by user and time. Dropped interactions are counted.
+Interactions need not fit in memory: they are read, sorted and counted in blocks. Names are kept in memory.
 """
 
 import tempfile
@@ -24,7 +23,9 @@ Tell = Callable[[str, int], None]
 
 
 class Block(NamedTuple):
-    """All interactions of the users from `first` to before `last`. `users` are the numbers of their users, counted from `first`."""
+    """All interactions of the users from `first` to before `last`. `users` are the numbers of their users, counted
+    from `first`.
+    """
 
     first: int
     last: int
@@ -45,8 +46,8 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Log:
-    """Interactions by user and time, in memory-mapped arrays: those of user u are from starts[u] to starts[u + 1]. `times` is
-    None where a log has none: then they are in the order of the files.
+    """Interactions by user and time, in memory-mapped arrays: those of user u are from starts[u] to starts[u + 1].
+    `times` is None if the log has none; then they are in file order.
     """
 
     items: np.ndarray
@@ -60,7 +61,7 @@ class Log:
         return int(self.starts[-1])
 
     def blocks(self) -> Iterator[Block]:
-        """All users, as many at a time as have ROWS interactions."""
+        """All users, in blocks of at most ROWS interactions."""
         for first, last in _cuts(self.starts):
             rows = slice(int(self.starts[first]), int(self.starts[last]))
             users = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
@@ -69,7 +70,7 @@ class Log:
 
 
 def _cuts(starts: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranges of users that have at most ROWS interactions, or are one user."""
+    """Ranges of users with at most ROWS interactions, or a single user."""
     first = 0
     while first < len(starts) - 1:
         last = max(first + 1, int(np.searchsorted(starts, starts[first] + ROWS, side="right")) - 1)
@@ -78,7 +79,7 @@ def _cuts(starts: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def temporary_folder(inside: Path | None = None) -> tempfile.TemporaryDirectory:
-    """A folder for arrays; Windows may not remove files that are still mapped."""
+    """A folder for arrays; on Windows, files that are still mapped cannot be removed."""
     return tempfile.TemporaryDirectory(prefix="interactions-", dir=inside, ignore_cleanup_errors=True)
 
 
@@ -86,7 +87,7 @@ def temporary_folder(inside: Path | None = None) -> tempfile.TemporaryDirectory:
 def open_log(
     config: InteractionsConfig, tell: Tell = lambda what, done: None, folder: Path | None = None
 ) -> Iterator[Log]:
-    """The interactions of all files, sorted and without repeats, in a temporary folder inside `folder`."""
+    """The interactions of all files, sorted and without duplicates, in a temporary folder inside `folder`."""
     with temporary_folder(folder) as made:
         found = _Columns(Path(made))
         users, items, counts, timed = _read(config, found, tell)
@@ -96,7 +97,7 @@ def open_log(
 
 
 class _Columns:
-    """Users, items and times in files, to which rows are added."""
+    """Users, items and times in files, to which rows are appended."""
 
     def __init__(self, folder: Path):
         self.paths = {name: folder / name for name in COLUMNS}
@@ -119,7 +120,7 @@ class _Columns:
 def _read(
     config: InteractionsConfig, found: _Columns, tell: Tell
 ) -> tuple[dict[str, int], dict[str, int], Counter, bool]:
-    """Add all interactions of the files; the numbers of users and items, counts, and whether there are times."""
+    """Append all interactions of the files; returns the ids of users and items, counts, and whether there are times."""
     users, items, counts = {}, {}, Counter()
     timed: dict[bool, str] = {}
     for path in map(Path, config.interactions):
@@ -134,7 +135,9 @@ def _read(
 
 
 def _sorted(found: _Columns, users: int, timed: bool, rule: Duplicates, counts: Counter) -> Log:
-    """The log by user and time, without repeats: rows are brought to the block of their user, and each block is sorted."""
+    """The log by user and time, without duplicates: rows are moved to the block of their user, and each block is
+    sorted.
+    """
     starts = np.concatenate([[0], found.sizes.cumsum()])
     columns = [found.open(name) for name in COLUMNS]
     cuts = list(_cuts(starts))
@@ -154,7 +157,7 @@ def _sorted(found: _Columns, users: int, timed: bool, rule: Duplicates, counts: 
 
 
 def _by_block(columns: list[np.ndarray], starts: np.ndarray, firsts: np.ndarray, found: _Columns) -> list[np.ndarray]:
-    """New columns in which the rows of each block of users are together, in the order of the files."""
+    """New columns in which the rows of each block of users are adjacent, in file order."""
     folder = found.paths["users"].parent
     out = [np.memmap(folder / f"{n}-in-blocks", k, "w+", shape=(found.rows,)) for n, k in COLUMNS.items()]
     ends = starts[firsts].copy()  # of what each block has by now
@@ -172,7 +175,7 @@ def _by_block(columns: list[np.ndarray], starts: np.ndarray, firsts: np.ndarray,
 
 
 def _one_block(columns: list[np.ndarray], timed: bool, rule: Duplicates, counts: Counter) -> list[np.ndarray]:
-    """The rows of some users by user and time; of equal times, in the order of the file."""
+    """The rows of some users by user and time; ties are in file order."""
     users, _, times = columns
     order = np.argsort(users, kind="stable")
     if timed:
@@ -188,7 +191,7 @@ def _one_block(columns: list[np.ndarray], timed: bool, rule: Duplicates, counts:
 def _without_duplicates(
     users: np.ndarray, items: np.ndarray, times: np.ndarray, timed: bool, rule: Duplicates
 ) -> np.ndarray:
-    """Which rows stay; without times, an exact repeat cannot be told from a second interaction."""
+    """The rows to keep; without times, a duplicate cannot be told from a second interaction."""
     kept = np.ones(len(users), dtype=bool)
     if rule == "keep" or (rule == "exact" and not timed):
         return kept
@@ -203,7 +206,7 @@ def _without_duplicates(
 
 
 class Core(NamedTuple):
-    """Which users and items are left; how many interactions each of them then has."""
+    """The remaining users and items, and how many interactions each then has."""
 
     users: np.ndarray
     items: np.ndarray
@@ -211,13 +214,13 @@ class Core(NamedTuple):
     item_counts: np.ndarray
 
     def inside(self, block: Block, end: float = np.inf) -> np.ndarray:
-        """Which interactions of a block are left: of users and items that are, and before `end`."""
+        """The remaining interactions of a block: of remaining users and items, and before `end`."""
         own = self.users[block.first : block.last][block.users] & self.items[block.items]
         return own if np.isinf(end) else own & (block.times < end)
 
 
 def core(log: Log, least: int, end: float = np.inf) -> Core:
-    """What is left when users and items with fewer than `least` interactions before `end` are left out, again and again."""
+    """Repeatedly drop users and items with fewer than `least` interactions before `end`."""
     left = Core(*(np.ones(len(names), dtype=bool) for names in (log.user_names, log.item_names)), *[np.zeros(0)] * 2)
     total = -1
     while True:
@@ -272,7 +275,7 @@ def _number(text: str | None, path: Path, number: int) -> float:
 
 
 def _chunks(rows: Iterable[tuple[int, int, float]]) -> Iterable[tuple[np.ndarray, ...]]:
-    """Rows as arrays: a list of all of them would take ten times the memory."""
+    """Rows as arrays: a list of them would take ten times the memory."""
     part: list[tuple[int, int, float]] = []
     for row in rows:
         part.append(row)

@@ -1,4 +1,4 @@
-"""From files of interactions to histories in memory-mapped arrays, which are made once and reused."""
+"""Prepare interaction files as histories in memory-mapped arrays, which are built once and reused."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from heed.vocabularies.items import Items
 EDITION = 2  # of the folders in the cache
 WORDS = {  # what the counts of a log say
     "rated lower": "rated below data.min_rating and dropped",
-    "out of order": "out of order in time, and sorted",
+    "out of order": "out of order, sorted by time",
     "duplicates": "repeats dropped (data.duplicates)",
     "not in the core": "of rare users or items dropped (data.core)",
     "held out": "held out, after the validation time",
@@ -27,7 +27,7 @@ WORDS = {  # what the counts of a log say
 
 
 class PreparedLog:
-    """A prepared log, opened from its folder; `facts` say what was read, left out and held out."""
+    """A prepared log, opened from its folder; `facts` are the counts of interactions read, dropped and held out."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -37,25 +37,25 @@ class PreparedLog:
         self.histories = Histories(_names(folder / "users.txt"), len(self.items), arrays)
 
     def __len__(self) -> int:
-        """How many users are trained on."""
+        """The number of users to train on."""
         return int(self.facts["users"])
 
     def summary(self) -> str:
-        """What was read, and what became of it."""
+        """What was read, dropped and kept."""
         f, counts = self.facts, self.facts["counts"]
         parts = [f"{counts[name]:,} {line}" for name, line in WORDS.items() if counts.get(name)]
         left = f"{f['interactions']:,} interactions of {f['users']:,} users with {f['items']:,} items to train on"
         return f"{left}; of {counts['read']:,} that were read{''.join(f', {part}' for part in parts)}."
 
     def split_summary(self) -> str:
-        """What is held out, as every score states it."""
+        """What is held out, as stated with every score."""
         if limits := self.facts["limits"]:
             return f"split by time (validation from {limits[0]:.0f}, test from {limits[1]:.0f})"
         return "leave-one-out (each user's last item is for testing, the one before it for validation)"
 
 
 def prepare(config: InteractionsConfig, tell: Callable[[str, int | None], None]) -> tuple[str, PreparedLog]:
-    """The key of a log and the log, read or found in the cache."""
+    """The key of a log and the log, read or cached."""
     for path in config.interactions:
         check_file(Path(path), "data.interactions: ")
     settings = {name: value for name, value in asdict(config).items() if name not in ("interactions", "licence")}

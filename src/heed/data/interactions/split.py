@@ -1,4 +1,4 @@
-"""What is trained on, validated on and tested on: the last two of each user, or what comes after a time."""
+"""Training, validation and test split: the last two interactions of each user, or those after a time."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ HELD = ("valid_at", "test_at")
 
 
 class SplitLog(NamedTuple):
-    """Arrays of Histories, with the names of their users and items; `limits` are the times of a split by time."""
+    """Arrays of Histories, with the names of users and items; `limits` are the times of a split by time."""
 
     users: list[str]
     items: list[str]
@@ -24,7 +24,7 @@ class SplitLog(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Of a block: which interactions are kept, which of them are trained on, and by user those that are held out, -1 for none."""
+    """For a block: interactions that are kept, those to train on, and the held-out ones by user, -1 for none."""
 
     kept: np.ndarray
     trained: np.ndarray
@@ -35,7 +35,7 @@ Rule = Callable[[Block], Parts]
 
 
 def split(log: Log, config: InteractionsConfig, folder: Path) -> SplitLog:
-    """A log without rare users and items, with what is held out of it; the items of all histories are written to `folder`."""
+    """Split a log without rare users and items; the items of all histories are written to `folder`."""
     if config.split == "time":
         return _by_time(log, config, folder)
     return _leave_one_out(log, config, folder)
@@ -105,7 +105,7 @@ def _without(kept: np.ndarray, held: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _count_held(log: Log, rule: Rule, known: np.ndarray) -> None:
-    """How many users have something to be found after the split, and how much of that is new."""
+    """How many users have items to predict after the split, and how many of those are new."""
     users, new = dict.fromkeys(HELD, 0), dict.fromkeys(HELD, 0)
     for block in log.blocks():
         for name, at in rule(block).held.items():
@@ -122,7 +122,7 @@ def _count_held(log: Log, rule: Rule, known: np.ndarray) -> None:
 
 
 def _limits(log: Log, config: InteractionsConfig) -> tuple[float, float]:
-    """The times from which on interactions are validated on and tested on."""
+    """The times at which validation and testing start."""
     extremes = [(block.times.min(), block.times.max()) for block in log.blocks()]
     least, most = float(min(low for low, _ in extremes)), float(max(high for _, high in extremes))
     if config.valid_from is not None and config.test_from is not None:
@@ -139,7 +139,7 @@ def _limits(log: Log, config: InteractionsConfig) -> tuple[float, float]:
 
 
 def ranked_time(log: Log, rank: int) -> float:
-    """The time with this rank, from 0: found by counting leading digits, so that no more than a block is in memory."""
+    """The time of this rank, from 0: found by counting leading digits, so that only one block is in memory."""
     prefix = 0
     for shift in (48, 32, 16, 0):
         counts = np.zeros(1 << 16, np.int64)
@@ -155,7 +155,7 @@ def ranked_time(log: Log, rank: int) -> float:
 
 
 def _time_keys(log: Log) -> Iterator[np.ndarray]:
-    """Whole numbers in the order of the times."""
+    """Integers in the order of the times."""
     for block in log.blocks():
         bits = (block.times + 0.0).view(np.uint64)  # there is one zero
         top = np.uint64(1 << 63)
@@ -180,7 +180,7 @@ def _nothing_left(log: Log, config: InteractionsConfig, which: str = "") -> Valu
 
 
 def _finished(log: Log, known: np.ndarray, rule: Rule, folder: Path) -> SplitLog:
-    """Users and items numbered anew, frequent items first. Of items that are not `known`, only what is to be predicted is kept."""
+    """Renumber users and items, frequent items first. Items that are not `known` are kept only as targets."""
     counts, size = np.zeros(len(known), np.int64), 0
     for block in log.blocks():
         parts = rule(block)

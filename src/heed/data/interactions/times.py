@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 
 def parse_time(text: str) -> float:
-    """Seconds since 1970, or any other number that grows with time; a date without a zone is in UTC."""
+    """Seconds since 1970, or any number that grows with time; a date without a time zone is UTC."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A small shop and its customers: a log of purchases for recommenders, whose rules are those of this file.
+"""A small shop and its customers: a synthetic purchase log for recommenders, with the rules in this file.
 
 A customer has two departments of choice and buys for one project after another, mostly of these. The things for a project are bought in
 the order in which they are needed, some are skipped, two projects may be under way at once, and now and then a
@@ -93,7 +93,7 @@ Project = tuple[str, ...]
 
 
 class Purchase(NamedTuple):
-    """One thing that one customer bought."""
+    """A single purchase."""
 
     user: str
     item: str
@@ -109,7 +109,9 @@ def projects() -> dict[str, list[Project]]:
 
 
 def purchases(users: int, seed: int = 0) -> Iterator[Purchase]:
-    """What customers buy, one customer after another; each depends on the seed and on its number alone."""
+    """The purchases of all customers, one customer after another; each depends only on the seed and the customer's
+    number.
+    """
     known = projects()
     for number in range(1, users + 1):
         rng = Random(f"shop {EDITION} {seed} {number}")
@@ -121,7 +123,7 @@ def purchases(users: int, seed: int = 0) -> Iterator[Purchase]:
 
 
 def _things(rng: Random, known: dict[str, list[Project]]) -> Iterator[str]:
-    """What one customer buys, in this order."""
+    """The purchases of one customer, in order."""
     departments = rng.sample(list(known), FAVOURITES)
     left = PROJECTS[0] + int(rng.random() * (PROJECTS[1] - PROJECTS[0] + 1))
     under_way: list[list[str]] = []
@@ -138,7 +140,7 @@ def _things(rng: Random, known: dict[str, list[Project]]) -> Iterator[str]:
 
 
 def _planned(rng: Random, known: dict[str, list[Project]], departments: Sequence[str], done: set[Project]) -> list[str]:
-    """What is bought for a project that is not yet done, at least two things."""
+    """The purchases for a project that is not yet done, at least two items."""
     department = pick(rng, departments if rng.random() < AT_HOME else list(known))
     things = pick(rng, [one for one in known[department] if one not in done])
     done.add(things)
@@ -147,7 +149,7 @@ def _planned(rng: Random, known: dict[str, list[Project]], departments: Sequence
 
 
 def write(path: Path, users: int, seed: int = 0) -> None:
-    """A log of all purchases, in the order of time, as a shop keeps it."""
+    """A log of all purchases in order of time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     found = sorted(purchases(users, seed), key=lambda one: one.time)
     with atomic_file(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:

@@ -1,4 +1,4 @@
-"""What the synthetic corpora share: random draws, the split into train, valid and test, and files."""
+"""Shared by the synthetic corpora: random draws, the split into train, valid and test, and files."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack

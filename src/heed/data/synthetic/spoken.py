@@ -23,7 +23,7 @@ MANIFEST, OTHER = "manifest.tsv", "translation.tsv"
 
 @dataclass(frozen=True)
 class Speaking:
-    """How lines are read aloud: each `each` times, in a voice and at a speed that the seed draws."""
+    """How lines are read aloud: `each` times each, in a random voice and at a random speed."""
 
     language: str = "en"
     voices: Sequence[str] = field(default=VOICES)
@@ -45,7 +45,7 @@ class Speaking:
 
 
 def lines_of(path: Path) -> list[tuple[str, str]]:
-    """What is spoken and, after a tab, what is to be written; without a tab both are the same."""
+    """The spoken text and, after a tab, the written text; without a tab both are the same."""
     found = []
     for line in readers.lines(path):
         spoken, tab, text = line.partition("\t")
@@ -57,7 +57,7 @@ def lines_of(path: Path) -> list[tuple[str, str]]:
 
 
 def speak(lines: Sequence[tuple[str, str]], how: Speaking, out: Path, tell: Callable[[int], None]) -> int:
-    """Write recordings and their tables into a new folder; returns how many recordings there are."""
+    """Write recordings and their tables into a new folder; returns the number of recordings."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise ValueError(
@@ -80,7 +80,7 @@ def speak(lines: Sequence[tuple[str, str]], how: Speaking, out: Path, tell: Call
 
 
 def _jobs(lines: Sequence[tuple[str, str]], how: Speaking) -> Iterator[tuple[str, str, int, str, str]]:
-    """The file, the voice, the speed, what is spoken and what is written, of each recording."""
+    """The file, voice, speed, spoken text and written text of each recording."""
     for number, (spoken, text) in enumerate(lines):
         random = np.random.default_rng([how.seed, number])
         choices = [(voice, speed) for voice in how.voices for speed in how.speeds]

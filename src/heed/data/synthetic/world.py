@@ -1,8 +1,9 @@
 """A small world: plain English sentences about it, whose statistics follow from the tables of this file.
 
-It is a text for word vectors and small language models. What can be learned from it is stated here: which properties ice and
-steam have and how often, who is a man or a woman of which rank, which capital belongs to which country, what students, children and
-others open, and the forms of verbs. Sentences are drawn with replacement, in lower case, their words separated by spaces.
+It is a corpus for word vectors and small language models. What can be learned from it is defined here: which
+properties ice and steam have and how often, who is a man or a woman of which rank, which capital belongs to which
+country, what students, children and others open, and the forms of verbs. Sentences are drawn with replacement, in
+lower case, their words separated by spaces.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The settings of a run whose embeddings are initialized with word vectors."""
+"""Settings for initializing embeddings with word vectors."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ class VectorsConfig:
     source: str | None = None  # a file of word2vec, GloVe or fastText (.vec), plain or gzipped
     target: str | None = None
     text: str | None = None  # for a language model
-    frozen: bool = False  # keep the vectors fixed; not if the matrix is also the output layer
+    frozen: bool = False  # freeze the vectors; not possible if the matrix is also the output layer
     lowercase: bool = False  # fall back to the vector of the lowercase form
     scale: float | None = None  # scale factor (default: match the initial weights)
 
     @property
     def files(self) -> dict[str, str]:
-        """The files that are set, by the name of their setting."""
+        """The files that are set, by setting name."""
         return {name: path for name in ("source", "target", "text") if (path := getattr(self, name))}
 
     def __post_init__(self):

@@ -1,4 +1,4 @@
-"""The layout of a file of word vectors, detected from its content, not from its name."""
+"""The layout of a word vector file, detected from its content, not its name."""
 
 import codecs
 import gzip
@@ -32,7 +32,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 class Layout(NamedTuple):
-    """`count` is the number of words according to the header; None where there is no header."""
+    """`count` is the number of words according to the header; None without a header."""
 
     binary: bool
     dim: int
@@ -73,7 +73,7 @@ def detect_layout(path: Path) -> Layout:
 
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[BufferedIOBase]:
-    """A file opened for reading bytes, decompressed if need be."""
+    """Open a file for reading bytes, decompressing if necessary."""
     check_file(path)
     with open(path, "rb") as file:
         magic = file.read(6)
@@ -89,7 +89,7 @@ def open_unpacked(path: Path) -> Iterator[BufferedIOBase]:
 
 
 def split_line(line: bytes, dim: int) -> tuple[bytes, bytes | None]:
-    """The word, which may contain spaces, and its numbers; None where there are too few or too many."""
+    """The word, which may contain spaces, and its numbers; None if there are too few or too many."""
     if line.count(b" ") == dim and b"\t" not in line:
         name, _, numbers = line.partition(b" ")
         return name, numbers

@@ -1,4 +1,4 @@
-"""Reading word vectors from files: word2vec's two formats, GloVe's and fastText's `.vec`.
+"""Read word vectors from files: word2vec's two formats, GloVe's and fastText's `.vec`.
 
 A file is read in one pass; only the requested words are held in memory.
 """
@@ -21,7 +21,7 @@ ROWS = 4096
 
 
 class Vectors(NamedTuple):
-    """Words and their vectors, a row each. `notes` are sentences about oddities of the file."""
+    """Words and their vectors, one row each. `notes` are sentences about irregularities of the file."""
 
     words: list[str]
     matrix: Float32[np.ndarray, "words dim"]
@@ -29,7 +29,7 @@ class Vectors(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A word in a file, with the number of its line (of the word in a binary file) and its vector, not yet parsed."""
+    """A word in a file, with its line number (word number in a binary file) and its vector, not yet parsed."""
 
     word: str
     number: int
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 @dataclass
 class Tally:
-    """Counts of oddities, taken while a file is read."""
+    """Counts of irregularities found while reading a file."""
 
     read: int = 0
     repeated: int = 0
@@ -64,7 +64,7 @@ class Tally:
 
 
 def read(path: Path, wanted: Container[str] | None = None) -> Vectors:
-    """The vectors of the words in `wanted`, in the order of the file; None: of all words."""
+    """The vectors of the words in `wanted`, in file order; None: of all words."""
     tally, layout = Tally(), detect_layout(path)
     parts = list(blocks(path, wanted, tally))
     words = [word for block in parts for word in block.words]
@@ -79,7 +79,7 @@ def read(path: Path, wanted: Container[str] | None = None) -> Vectors:
 def blocks(
     path: Path, wanted: Container[str] | None = None, tally: Tally | None = None, rows: int = ROWS
 ) -> Iterator[Vectors]:
-    """What `read` returns, some rows at a time."""
+    """The result of `read`, some rows at a time."""
     layout, tally = detect_layout(path), tally or Tally()
     parse = _binary_row if layout.binary else _text_row
     entries = _wanted(_entries(path, layout, tally), wanted, tally)
@@ -92,7 +92,7 @@ def blocks(
 
 
 def words(path: Path, tally: Tally | None = None) -> Iterator[str]:
-    """The words alone, which is much faster: no vector is parsed."""
+    """The words only, which is much faster: no vector is parsed."""
     tally = tally or Tally()
     yield from (entry.word for entry in _wanted(_entries(path, detect_layout(path), tally), None, tally))
 

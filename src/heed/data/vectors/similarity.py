@@ -43,7 +43,7 @@ def unit_rows(matrix: Float[np.ndarray, "rows dim"]) -> Float64[np.ndarray, "row
 
 
 def spelled_like(word: str, words: Iterable[str], count: int = 3) -> list[str]:
-    """Words that may have been meant by a misspelled one; Hangul and accented letters are compared decomposed (NFD)."""
+    """Suggestions for a misspelled word; Hangul and accented letters are compared decomposed (NFD)."""
     decomposed_words: dict[str, str] = {}
     for other in words:
         decomposed_words.setdefault(_decompose(other), other)

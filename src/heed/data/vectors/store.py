@@ -1,4 +1,4 @@
-"""Words with vectors in a file, which is never held in memory as a whole, or in memory."""
+"""Words with vectors in a file, which is never loaded as a whole, or in memory."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import islice
@@ -18,8 +18,8 @@ WORD_START = "▁"  # the prefix of subwords that begin a word
 
 
 class Store(NamedTuple):
-    """`blocks` gives the vectors of some words, or of all with None; `words` gives all words; `ngrams` is the file of a
-    fastText's n-grams, of which the vectors of other words are made.
+    """`blocks` yields the vectors of some words, or of all with None; `words` yields all words; `ngrams` is a file of
+    fastText n-grams, for the vectors of other words.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Store(NamedTuple):
 
 
 def ngram_file(path: Path) -> Path:
-    """The file of n-grams that belongs to a file of word vectors: words.ngrams.bin beside words.vec."""
+    """The n-gram file of a word vector file: words.ngrams.bin next to words.vec."""
     name = path.name.removesuffix(".gz")
     return path.with_name((name.rpartition(".")[0] or name) + ".ngrams.bin")
 
@@ -43,9 +43,8 @@ def from_memory(name: str, vectors: Vectors) -> Store:
 
 
 def look_up(store: Store, words: Sequence[str]) -> Vectors:
-    """The vectors of these words, in this order, under the names they have in the store.
-
-    The vector of a word that is not there is made of its n-grams, if the store has any; the notes say so.
+    """The vectors of these words, in this order, under their names in the store. Unknown words get a vector from
+    their n-grams, if the store has any; the notes say so.
     """
     rows, notes = {}, []
     for block in store.blocks({form for word in words for form in (word, WORD_START + word)}):
@@ -63,7 +62,7 @@ def look_up(store: Store, words: Sequence[str]) -> Vectors:
 
 
 def _from_ngrams(store: Store, word: str) -> tuple[Float32[np.ndarray, " dim"], str] | None:
-    """The mean vector of those n-grams of a word that are known, and a sentence about it; None where there are none."""
+    """The mean vector of the known n-grams of a word, and a sentence about it; None if there are none."""
     if store.ngrams is None or not store.ngrams.is_file():
         return None
     sizes = [reading.detect_layout(path).dim for path in (Path(store.name), store.ngrams)]
@@ -80,7 +79,7 @@ def _from_ngrams(store: Store, word: str) -> tuple[Float32[np.ndarray, " dim"], 
 
 
 def _without_ngrams(store: Store) -> str:
-    """What a fastText file would need to know any word."""
+    """What a fastText file would need to support any word."""
     if store.ngrams is None or not store.name.removesuffix(".gz").endswith(".vec"):
         return ""
     if store.ngrams.is_file():
@@ -91,7 +90,7 @@ def _without_ngrams(store: Store) -> str:
 def neighbours(
     store: Store, words: Sequence[str], count: int, tell: Callable[[str], object] = lambda note: None
 ) -> list[Neighbours]:
-    """The nearest words of each word, without itself; `tell` hears of vectors that were made of n-grams."""
+    """The nearest words of each word, excluding itself; `tell` is told about vectors made from n-grams."""
     known = look_up(store, words)
     for note in known.notes:
         tell(note)

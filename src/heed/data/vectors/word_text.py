@@ -1,4 +1,6 @@
-"""A text as ids of words, and what word vectors learn from: pairs of near words, their counts, and n-grams of characters."""
+"""A text as word ids, and the training data of word vectors: pairs of nearby words, their counts, and character
+n-grams.
+"""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +19,7 @@ Row = Int64[np.ndarray, " _"]  # of any length
 
 @dataclass(frozen=True)
 class WordText:
-    """The running words of a text by id, the line of each, and what was left out on the way."""
+    """The running words of a text by id, the line of each, and what was dropped."""
 
     words: list[str]  # by id, the most frequent first
     counts: Counts
@@ -30,7 +32,7 @@ class WordText:
 
 
 def read_words(lines: Iterable[str], least: int = 1, *, cut: Cut = "punctuation", lower: bool = False) -> WordText:
-    """Split lines into words and keep the words that occur at least `least` times; a window does not see the others."""
+    """Split lines into words and keep those that occur at least `least` times; windows skip the others."""
     splitter = Words([(name, 0) for name in NAMES], cut=cut, lower=lower)
     first: dict[str, int] = {}
     tokens, lengths = array("q"), array("q")
@@ -57,7 +59,7 @@ def read_words(lines: Iterable[str], least: int = 1, *, cut: Cut = "punctuation"
 def near_pairs(ids: Ids, lines: Ids, reach: Ids | int, distance: int) -> Iterator[tuple[Ids, Ids]]:
     """Centres and contexts `distance` apart on one line: first the contexts after their centres, then those before.
 
-    `reach` is how far each centre sees; an integer is for all of them, and at least `distance`.
+    `reach` is the window of each centre, or an integer for all of them, at least `distance`.
     """
     same = lines[distance:] == lines[:-distance]
     for centre, context in (
@@ -90,8 +92,8 @@ def skipgram_pairs(
 ) -> Iterator[tuple[Ids, Ids]]:
     """The centres and contexts of one pass over the text, in chunks, each in random order.
 
-    A running word stays with the probability `keep` of its word (Mikolov et al., 2013, section 2.3), and sees up to `window` words
-    on either side, a number that is drawn for it: so near words count more.
+    A running word is kept with the probability `keep` of its word (Mikolov et al., 2013, section 2.3). Its window is
+    drawn at random, up to `window` words on either side, so that nearby words count more.
     """
     for start in range(0, len(text.ids), CHUNK):
         ids, lines = text.ids[start : start + CHUNK], text.lines[start : start + CHUNK]
@@ -105,7 +107,9 @@ def skipgram_pairs(
 
 
 def ngrams(word: str, shortest: int, longest: int) -> list[str]:
-    """The n-grams of characters of a word, which begins with < and ends with >, without the whole of it (Bojanowski et al., 2017)."""
+    """The character n-grams of a word, which begins with < and ends with >, except the whole word (Bojanowski et al.,
+    2017).
+    """
     marked = f"<{word}>"
     lengths = range(shortest, min(longest, len(marked) - 1) + 1)
     return list(dict.fromkeys(marked[i : i + n] for n in lengths for i in range(len(marked) - n + 1)))

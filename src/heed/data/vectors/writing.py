@@ -1,4 +1,4 @@
-"""Writing word vectors in word2vec's formats, which every tool reads."""
+"""Write word vectors in word2vec's formats, which most tools read."""
 
 import gzip
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ BLANK = " \t\r\n\v\f"
 
 
 def write(path: Path, words: Sequence[str], matrix: Float32[np.ndarray, "words dim"]) -> None:
-    """Binary if the name ends in .bin, else text; gzipped if .gz comes after that. Written atomically."""
+    """Binary if the name ends in .bin, else text; gzipped if .gz follows. Written atomically."""
     gzipped = path.suffix == ".gz"
     binary = (path.with_suffix("") if gzipped else path).suffix == ".bin"
     for word in words:

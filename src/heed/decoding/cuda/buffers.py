@@ -47,7 +47,7 @@ class Size(NamedTuple):
 
 @runtime_checkable
 class SelfAttentionBuffers(Protocol):
-    """What self-attention reads and writes."""
+    """The buffers of self-attention."""
 
     size: Size
     keys: Tensor
@@ -71,11 +71,11 @@ class KeyPool:
 
 
 class SearchBuffers:
-    """The state of a search. Each beam writes its keys to its own row and never moves them: `ancestors` tells which
+    """The state of a search. Each beam writes its keys to its own row and never moves them: `ancestors` says which
     beam holds the keys of each past position. The source keys are stored once per sentence, packed.
 
-    `finished` has the best `beams` finished hypotheses, best first, and the beam that each came from; `history` what
-    every beam chose at every step. Both hold integers as floats, so that each is one transfer.
+    `finished` has the best `beams` finished hypotheses, best first, and the beam that each came from; `history` the
+    choice of every beam at every step. Both hold integers as floats, so that each is one transfer.
     """
 
     def __init__(self, weights: Weights, size: Size, pool: KeyPool):
@@ -131,7 +131,7 @@ class SearchBuffers:
         self.finished.fill_(-torch.inf)
 
     def take_over(self, other: "SearchBuffers", slots: Sequence[int], steps: int) -> None:
-        """Continue with the sentences in these slots of other buffers on the same pool, after `steps` steps."""
+        """Continue with the sentences in these slots of other buffers in the same pool, after `steps` steps."""
         n, beams, device = len(slots), self.size.beams, self.keys.device
         index = torch.tensor(slots, dtype=torch.long, device=device)
         rows = (index[:, None] * beams + torch.arange(beams, device=device)).flatten()
@@ -147,7 +147,7 @@ class SearchBuffers:
         self._take_over_memory(other, index)
 
     def _take_over_memory(self, other: "SearchBuffers", index: Tensor) -> None:
-        """Pack the source keys of these sentences again."""
+        """Repack the source keys of these sentences."""
         lengths = self.lengths[: len(index)].long()
         ends = lengths.cumsum(0)
         self.starts[: len(index)] = (ends - lengths).int()

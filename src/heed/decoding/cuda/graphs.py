@@ -18,7 +18,7 @@ CAPTURED_TOKENS = 4096  # of sources, up to which encoding is captured too: more
 
 
 def capture(work: Callable[[], None], stream: torch.cuda.Stream, pool: tuple[int, int]) -> torch.cuda.CUDAGraph:
-    """Capture `work`, after one run that compiles its kernels: new buffers hold nothing that it could spoil."""
+    """Capture `work`, after one run that compiles its kernels: new buffers contain nothing it could overwrite."""
     graph = torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream(stream.device))
     with torch.cuda.stream(stream):
@@ -101,7 +101,7 @@ class GraphRunner(SearchRunner):
         self.steps += 1
 
     def unfinished(self, buffers: SearchBuffers) -> int:
-        """The count after the previous step: the GPU already runs the next one while the host waits for it."""
+        """The count after the previous step: the GPU already runs the next one while the host waits."""
         if self.steps < 2:
             return buffers.size.sentences
         before = self.steps % 2

@@ -1,4 +1,4 @@
-"""Triton back ends of a decoding step: around cuBLAS products for many rows, with products of our own for few."""
+"""Triton back ends of a decoding step: around cuBLAS products for many rows, with custom products for few."""
 
 import torch
 import torch.nn.functional as F
@@ -132,7 +132,7 @@ class LargeBatchOps(TorchOps):
 
 
 class MediumBatchOps(LargeBatchOps):
-    """For rows that fill a few tiles: matrix products of our own, which start early and include the residual sum."""
+    """For rows that fill a few tiles: custom matrix products, which start early and include the residual sum."""
 
     wide_tile, deep_tile = (32, 64, 512, 8, 1), (32, 16, 512, 4, 2)  # rows, columns, depth, warps, stages
 
@@ -156,7 +156,7 @@ class MediumBatchOps(LargeBatchOps):
 
 
 class SmallBatchOps(LargeBatchOps):
-    """For so few rows that a product is bound by reading the matrix: norm, matrix and residual sum are one kernel."""
+    """For so few rows that a product is bound by reading the matrix: norm, matrix and residual sum in one kernel."""
 
     weights_per_program = (4096, 16384)  # for most matrices, and for the output
 

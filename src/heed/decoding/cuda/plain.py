@@ -13,7 +13,7 @@ from heed.decoding.cuda.weights import ACTIVATIONS, DecoderWeights, Linear, Norm
 
 
 class Residual(NamedTuple):
-    """The residual stream: a sum, and the output of a sublayer that is not added to it yet."""
+    """The residual stream: a sum, and the output of a sublayer that is not yet added to it."""
 
     base: Tensor
     pending: Tensor | None = None
@@ -136,7 +136,9 @@ def _candidates(scores: Float[Tensor, "r vocab"], buffers: SearchBuffers) -> tup
 def advance(
     buffers: SearchBuffers, best: Float[Tensor, "n c"], beam: Int[Tensor, "n c"], token: Int[Tensor, "n c"]
 ) -> None:
-    """Record what ends, continue with the best of the rest, mark sentences that may stop; done ones do not change."""
+    """Record finished sequences, continue with the best of the rest, mark sentences that may stop; done ones do not
+    change.
+    """
     active, length = buffers.done == 0, buffers.generated + 1
     ends = (token == buffers.options[0]) | (length >= buffers.limit)[:, None]
     logp = best - buffers.beam_scores.gather(1, beam)

@@ -17,7 +17,7 @@ Hypotheses = list[Hypothesis]
 
 
 class SearchRunner:
-    """Keeps buffers by size and runs steps in them, here one operation after another; GraphRunner uses CUDA graphs."""
+    """Caches buffers by size and runs steps in them, one operation at a time; GraphRunner uses CUDA graphs."""
 
     shrink_above = 1  # rows: smaller buffers are not exchanged for even smaller ones
     max_buffers = 64
@@ -61,7 +61,7 @@ class SearchRunner:
         decode_step(self.weights, self.ops(buffers.size.rows), buffers)
 
     def unfinished(self, buffers: SearchBuffers) -> int:
-        """The number of unfinished sentences, or an earlier one if the current is not known yet."""
+        """The number of unfinished sentences, or an earlier count if the current one is not known yet."""
         return int(buffers.unfinished)
 
 

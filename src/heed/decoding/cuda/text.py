@@ -1,6 +1,6 @@
 """Text from a decoder-only model on the GPU: a cache of fixed size, and one token of every row per step.
 
-A step chooses its tokens itself, so that the host launches steps without waiting for what they chose.
+A step chooses its tokens itself, so that the host launches steps without waiting for their results.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ MAX_BUFFERS = 8
 
 
 class Sampling(NamedTuple):
-    """How tokens are drawn."""
+    """How tokens are sampled."""
 
     temperature: float = 1.0
     top_k: int = 0
@@ -31,16 +31,15 @@ class Sampling(NamedTuple):
     typical_p: float = 1.0
 
     def choose(self, logp: Float[Tensor, "r vocab"], uniform: Float[Tensor, " r"]) -> Int[Tensor, " r"]:
-        """One token of each row by a uniform number: the first at which the summed probability exceeds it."""
+        """Sample one token per row with a uniform number: the first at which the cumulative probability exceeds it."""
         logp = filter_top_k_top_p((logp.double() / self.temperature).log_softmax(dim=-1), self.top_k, self.top_p)
         summed = filter_typical(filter_min_p(logp, self.min_p), self.typical_p).softmax(dim=-1).cumsum(dim=-1)
         return (summed <= uniform[:, None] * summed[:, -1:]).sum(dim=-1).clamp(max=logp.shape[-1] - 1)
 
 
 class TextRules(NamedTuple):
-    """At most `length` tokens, up to the token `last` (negative: none ends a text), and none of `never`.
-
-    Without `sampling` the likeliest is taken.
+    """At most `length` tokens, up to the token `last` (negative: no end token), and none of `never`. Without
+    `sampling` the most likely token is chosen.
     """
 
     length: int
@@ -50,7 +49,9 @@ class TextRules(NamedTuple):
 
 
 class TextBuffers:
-    """The state of texts in the making, in place. `generated` is the position of `token`, which is to be read next."""
+    """The state of texts being generated, updated in place. `generated` is the position of `token`, which is read
+    next.
+    """
 
     def __init__(self, weights: DecoderWeights, size: Size):
         self.size, rows, most = size, size.sentences, size.max_length
@@ -69,7 +70,7 @@ class TextBuffers:
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def assign(self, prompts: Sequence[Sequence[int]], rules: TextRules, uniform: Tensor | None) -> None:
-        """Begin texts whose prompts have been read but for their last token; unused rows are done."""
+        """Start texts whose prompts have been read except for the last token; unused rows are done."""
         rest = [0] * (self.size.sentences - len(prompts))
         plan = [[own[-1] for own in prompts] + rest, [len(own) - 1 for own in prompts] + rest]
         plan.append([0] * len(prompts) + [1] * len(rest))
@@ -99,7 +100,9 @@ def _layers(
 
 
 def read_prompts(weights: DecoderWeights, ops: TorchOps, tokens: Int[Tensor, "n t"], buffers: TextBuffers) -> None:
-    """Fill the cache with prompts of at most t tokens. What follows a shorter one is overwritten before it is read."""
+    """Fill the cache with prompts of at most t tokens. The slots after a shorter one are overwritten before they are
+    read.
+    """
     n, length = tokens.shape
     positions = torch.arange(length, dtype=torch.int32, device=tokens.device).repeat(n)
 
@@ -130,7 +133,7 @@ def text_step(weights: DecoderWeights, ops: TorchOps, b: TextBuffers, sampling: 
 
 
 class TextRunner:
-    """Keeps buffers by size and runs steps in them, here one operation after another; GraphTextRunner by CUDA graphs."""
+    """Caches buffers by size and runs steps in them, one operation at a time; GraphTextRunner uses CUDA graphs."""
 
     def __init__(self, weights: DecoderWeights):
         self.weights = weights
@@ -157,9 +160,9 @@ class TextRunner:
 def generate(
     runner: TextRunner, prompts: Sequence[Sequence[int]], rules: TextRules, uniform: Float[Tensor, "n t"] | None = None
 ) -> list[tuple[list[int], list[float]]]:
-    """The continuation of each prompt, and the log-probability of each token; `uniform` numbers are for sampling.
-
-    A prompt has one token at least, and with `rules.length` more none exceeds the positions of the model.
+    """The continuation of each prompt, and the log probability of each token; `uniform` are random numbers for
+    sampling. A prompt has at least one token, and with `rules.length` more must not exceed the positions of the
+    model.
     """
     longest = max(map(len, prompts))
     buffers = runner.get_buffers(len(prompts), longest - 1 + rules.length, rules.sampling)

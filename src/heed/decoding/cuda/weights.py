@@ -51,7 +51,7 @@ class StackWeights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DecoderWeights:
-    """Those of a decoder: all that a language model has; `output` has `vocab` rows, then padding."""
+    """The weights of a decoder, all that a language model has; `output` has `vocab` rows, then padding."""
 
     target: StackWeights
     output: Tensor
@@ -75,14 +75,14 @@ class DecoderWeights:
 
 @dataclass(frozen=True, eq=False)
 class Weights(DecoderWeights):
-    """Those of an encoder-decoder; `memory` makes the cross-attention keys and values of all layers."""
+    """The weights of an encoder-decoder; `memory` computes the cross-attention keys and values of all layers."""
 
     source: StackWeights
     memory: Linear
 
 
 def supports_text(model: nn.Module) -> bool:
-    """Whether a decoder-only model declares that it can generate on the GPU, and all its parts have kernels."""
+    """Whether a decoder-only model declares support for generation on the GPU, and all its parts have kernels."""
     if not declares(model, "cuda_search") or not isinstance(model, Decoder) or model.prompt is not None:
         return False
     heads = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
@@ -100,7 +100,7 @@ def read_text(model: Decoder, dtype: torch.dtype) -> DecoderWeights:
 
 
 def supports(model: nn.Module) -> bool:
-    """Whether an encoder-decoder declares that it can be searched on the GPU, and all its parts have kernels."""
+    """Whether an encoder-decoder declares support for search on the GPU, and all its parts have kernels."""
     if not declares(model, "cuda_search") or not isinstance(model, EncoderDecoder):
         return False
     heads = {(len(m.q.weight), m.width) for m in model.modules() if isinstance(m, Attention)}
@@ -110,7 +110,7 @@ def supports(model: nn.Module) -> bool:
 
 
 def _supports_stack(stack: nn.Module, embedding_norm: nn.Module | None) -> bool:
-    """Layers all with post-norm, or all with pre-norm and without a norm of the embeddings."""
+    """Whether all layers are post-norm, or all are pre-norm without a norm of the embeddings."""
     if type(stack) is not Stack or not all(type(layer) is Layer for layer in stack.layers):
         return False
     parts = [part for layer in stack.layers for part in layer.sublayers()]
@@ -177,6 +177,6 @@ def _norm(norm: nn.Module | None, dtype) -> Norm | None:
 
 
 def _fuse(matrices: list[nn.Linear], dtype) -> Linear:
-    """Linear layers with one input as one; a copy, so that later changes of the model do not matter."""
+    """Linear layers with a common input as one; a copy, so that later changes to the model do not matter."""
     weight = torch.cat([matrix.weight.detach() for matrix in matrices]).to(dtype, copy=True)
     return Linear(weight, torch.cat([matrix.bias.detach() for matrix in matrices]).to(dtype, copy=True))

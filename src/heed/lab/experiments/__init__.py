@@ -1,1 +1,1 @@
-"""Measurements, one file each: what a part of a Transformer is for."""
+"""Experiments, one file each: what a part of a Transformer is for."""

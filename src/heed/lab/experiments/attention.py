@@ -49,7 +49,7 @@ def _look_up() -> LookUp:
 
 
 def _similarity(v: tuple[float, float]) -> Similarity:
-    """The dot product by Heed's own score; the angle comes from atan2 and so knows nothing of dot products."""
+    """The dot product by Heed's own score; the angle comes from atan2 and is independent of dot products."""
     dot = scores.Dot()(_tensor([[U]]), _tensor([[v]])).item()
     angle = math.atan2(v[1], v[0]) - math.atan2(U[1], U[0])
     sizes = by_hand.length(U) * by_hand.length(v)
@@ -227,5 +227,5 @@ def _last_tables(result: AttentionLab) -> list[Table]:
 
 
 def figure(result: AttentionLab) -> Figure:
-    """The look-up, the measures of similarity, the three words, the eight heads, the masks and the padding."""
+    """The lookup, the similarity measures, the three words, the eight heads, the masks and the padding."""
     return attention_panels.draw(result)

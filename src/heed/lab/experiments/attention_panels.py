@@ -1,4 +1,4 @@
-"""The picture of the lab of attention."""
+"""The plot of the attention experiment."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,7 +13,7 @@ from heed.lab.language import tr
 
 
 def draw(result: AttentionLab) -> Figure:
-    """Three rows: what is looked up and how near vectors are; three words by hand; heads, masks and padding."""
+    """Three rows: lookup and similarity; three words by hand; heads, masks and padding."""
     caption = tr(
         "Top: a query is compared with all keys, and the softmax of the results weights the average of the values; as the temperature falls, the "
         "average approaches the dictionary's answer. The dot product grows with the length of v, the cosine does not, and the distance falls as vectors "

@@ -1,4 +1,4 @@
-"""What the lab of attention looks up, compares and finds: its examples, and its results as plain numbers."""
+"""Examples and results of the attention experiment, as plain numbers."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ LENGTHS = (5, 6, 8, 16, 32, 64, 128, 256, 512)
 
 @dataclass(frozen=True)
 class LookUp:
-    """For each temperature the weights of all keys and what is returned, for the queries alpha, delta and between two keys."""
+    """For each temperature the weights of all keys and the result, for the queries alpha, delta and between two
+    keys.
+    """
 
     temperatures: list[float]
     weights: list[list[float]]

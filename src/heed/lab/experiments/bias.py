@@ -1,4 +1,4 @@
-"""Inductive bias: convolution, recurrence and attention with as many weights, on tasks that favour each."""
+"""Inductive bias: convolution, recurrence and attention with equally many weights, on tasks that favour each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ COLORS = {"convolution": WARM, "recurrence": "#7d5ba6", "attention": ACCENT}
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of right answers in situations as in training, and in new ones."""
+    """The share of correct answers in situations as in training, and in new ones."""
 
     seen: float
     new: float
@@ -46,7 +46,7 @@ class Bias:
 
 
 def measure(dim: int = 32, steps: int = 200, rows: int = 64, seed: int = 0) -> Bias:
-    """Train every network on every task, and test it on what it was trained on and on what it was not."""
+    """Train every network on every task, and test it in trained and in new situations."""
     if dim < HEADS or dim % HEADS or dim % 2:
         raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the number of heads")
     for name, value in (("steps", steps), ("rows", rows)):
@@ -85,7 +85,7 @@ def _loss(network: nn.Module, batch: Batch) -> Loss:
 
 @torch.no_grad()
 def _accuracy(network: nn.Module, task: Task, new: bool, seed: int) -> float:
-    """The share of right answers in rows that no training has drawn."""
+    """The share of correct answers in rows never drawn in training."""
     network.eval()
     tokens, labels = task.draw(TESTED, new, torch.Generator().manual_seed(seed + 1_000_003))
     known = labels >= 0
@@ -105,7 +105,7 @@ def _names() -> dict[str, str]:
 
 
 def _situations() -> dict[str, tuple[str, str]]:
-    """What is in training, and what is new, by task."""
+    """The training situation and the new situation, by task."""
     return {
         "shifted pattern": (tr("begins early"), tr("begins late")),
         "running state": (tr("16 symbols"), tr("32 symbols")),
@@ -114,7 +114,7 @@ def _situations() -> dict[str, tuple[str, str]]:
 
 
 def best(result: Bias, task: str) -> str:
-    """The network that is right most often in the new situation."""
+    """The network that is correct most often in the new situation."""
     return max(result.accuracy[task], key=lambda body: result.accuracy[task][body].new)
 
 

@@ -1,4 +1,6 @@
-"""Three networks with as many weights, and three tasks: a pattern that shifts, a running state, and recall over a distance."""
+"""Three networks with equally many weights, and three tasks: a shifting pattern, a running state, and recall over a
+distance.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,7 +44,7 @@ class Recurrence(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Layers of Heed's Transformer with sinusoids, in which a position sees itself and those before it."""
+    """Heed's Transformer layers with sinusoids and causal attention."""
 
     def __init__(self, dim: int):
         super().__init__()
@@ -67,7 +69,9 @@ BODIES: dict[str, Callable[[int], nn.Module]] = {
 
 
 class Network(nn.Module):
-    """Embeddings, a body, and labels: of each position, or with `pooled` of the whole, by the maximum over positions."""
+    """Embeddings, a body, and labels: of each position or, with `pooled`, of the whole, by the maximum over
+    positions.
+    """
 
     def __init__(self, body: nn.Module, symbols: int, labels: int, dim: int, pooled: bool):
         super().__init__()
@@ -83,7 +87,9 @@ class Network(nn.Module):
 
 @dataclass(frozen=True)
 class Task:
-    """Batches as in training (`new` False), and in a situation that training does not have; `favours` is what was expected."""
+    """Batches as in training (`new` False), and in a situation that training does not have; `favours` is the expected
+    winner.
+    """
 
     symbols: int
     labels: int

@@ -1,4 +1,4 @@
-"""Attention by hand: plain Python numbers, loops and math.exp, to hold the parts of heed.nn against."""
+"""Attention by hand: plain Python numbers, loops and math.exp, to compare with heed.nn."""
 
 import math
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def scores(q: Matrix, k: Matrix) -> Matrix:
 
 
 def softmax(row: Sequence[float]) -> list[float]:
-    """exp, divided by the sum of all; the largest is subtracted first, which changes nothing but the range of exp."""
+    """exp, divided by the sum; the maximum is subtracted first, which only limits the range of exp."""
     powers = [math.exp(value - max(row)) for value in row]
     return [power / sum(powers) for power in powers]
 

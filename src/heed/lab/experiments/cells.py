@@ -47,7 +47,7 @@ def layer_norm(m: Float[Tensor, "*rows d"], alpha: Tensor, beta: Tensor, eps: fl
 
 
 def of_recurrent(dim: int = 3, hidden: int = 4, rows: int = 5) -> dict[str, float]:
-    """How far each cell written out is from that of the models, at most."""
+    """The maximum difference between each cell written out and that of the models."""
     x = torch.randn(rows, dim, dtype=torch.float64)
     h, c = (torch.randn(rows, hidden, dtype=torch.float64) for _ in range(2))
     written = {"rnn": lambda w: rnn(x, h, w), "lstm": lambda w: lstm(x, h, c, w)[0], "gru": lambda w: gru(x, h, w)}
@@ -63,7 +63,7 @@ def of_recurrent(dim: int = 3, hidden: int = 4, rows: int = 5) -> dict[str, floa
 
 
 def of_layer_norm(dim: int = 3, rows: int = 5) -> float:
-    """How far layer norm written out is from torch's, at most."""
+    """The maximum difference between layer norm written out and torch's."""
     x, norm = torch.randn(rows, dim, dtype=torch.float64), nn.LayerNorm(dim, dtype=torch.float64).requires_grad_(False)
     for weight in norm.parameters():
         weight.normal_()

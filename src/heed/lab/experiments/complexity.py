@@ -166,7 +166,7 @@ def shown_name(name: str) -> str:
 
 
 def _exceeds_from(x: Numbers, values: dict[str, list[float]], other: str) -> str:
-    """From which n on self-attention costs more than another layer."""
+    """The n from which self-attention costs more than another layer."""
     ours, theirs = values["self-attention"], values[other]
     if ours[-1] <= theirs[-1]:
         return tr("at no n up to {last}", last=x[-1])

@@ -18,7 +18,7 @@ SMALLEST = 1e-18  # where the bars of the picture begin
 
 @dataclass(frozen=True)
 class Errata:
-    """All claims in the order of the notes, and which of them agree to the digits that the notes print."""
+    """All claims in the order of the notes, and which of them agree to the printed digits."""
 
     dim: int
     heads: int
@@ -29,7 +29,7 @@ class Errata:
 
 
 def measure(dim: int = 512, heads: int = 8, tokens: int = 256, seed: int = 0) -> Errata:
-    """Compute each number with the parts of Heed; `dim`, `heads` and `tokens` are those of equation (6)."""
+    """Compute each number with Heed's modules; `dim`, `heads` and `tokens` are those of equation (6)."""
     for name, value, least in (("dim", dim, 1), ("heads", heads, 1), ("tokens", tokens, 2)):
         if value < least:
             raise ValueError(f"{name} is {value}; it must be at least {least}")
@@ -46,7 +46,7 @@ def summary(result: Errata) -> str:
 
 
 def tables(result: Errata) -> list[Table]:
-    """All numbers; the reasons of those that differ; slips that have no number."""
+    """All numbers; the reasons for those that differ; slips without a number."""
     said = texts()
     rows, reasons = [], []
     for claim, agrees in zip(result.claims, result.agree, strict=True):

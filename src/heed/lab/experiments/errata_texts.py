@@ -1,4 +1,4 @@
-"""The words of the errata: where each number of the lecture notes stands, what it is, and why it differs."""
+"""The texts of the errata: where each number of the lecture notes is, what it is, and why it differs."""
 
 from heed.lab.language import tr
 
@@ -217,7 +217,7 @@ def texts() -> dict[str, tuple[str, str, str]]:
 
 
 def slips() -> list[list[str]]:
-    """Slips that have no number: the part, what the notes have, and what it should be."""
+    """Slips without a number: the part, what the notes say, and what it should be."""
     return [
         ["000", tr("X = W_V x_2 + b_V"), tr("V = W_V x_2 + b_V: the third matrix gives the values")],
         [

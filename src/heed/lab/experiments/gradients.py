@@ -42,7 +42,7 @@ class Sentence:
 
     @property
     def distance(self) -> int:
-        """How many words that position is before the last."""
+        """How many words before the last that position is."""
         return len(self.words) - 1 - self.said
 
 

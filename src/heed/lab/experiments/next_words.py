@@ -53,7 +53,7 @@ class Neural:
 
     @without_onednn()
     def learn(self, sentences: Sequence[Sentence], steps: int, seed: int, rows: int, rate: float) -> float:
-        """Train on random sentences; the mean loss of the last tenth of the steps."""
+        """Train on random sentences; returns the mean loss of the last tenth of the steps."""
         losses: list[float] = []
         config, past = TrainingConfig(rate=rate, warmup=steps // 10, steps=steps), steps - max(1, steps // 10)
         optimizer = make_optimizer(config, self.model.parameters())

@@ -27,7 +27,7 @@ class NotesNumber:
 
 
 def compare(word: Sequence[float]) -> list[NotesNumber]:
-    """Every number of the notes' example of layer norm, whose word has these numbers."""
+    """Every number of the notes' layer norm example, whose word has these numbers."""
     x = torch.tensor(word, dtype=torch.float64)
     normed, scaled, moved = (_norm(x, *own).tolist() for own in ((1.0, 0.0), FIRST, MOVED))
     moved = torch.tensor(moved, dtype=torch.float64)
@@ -53,7 +53,7 @@ def _norm(x: torch.Tensor, scale: float, shift: float) -> torch.Tensor:
 
 
 def table(numbers: Sequence[NotesNumber]) -> Table:
-    """The notes' numbers, Heed's, how far they are apart, and why."""
+    """The notes' numbers, Heed's, their difference, and why."""
     why = {
         "σ": tr("√1.25, truncated to two decimals"),
         "(4 − μ) / σ": tr("0.5 / 1.118"),
@@ -77,5 +77,5 @@ def table(numbers: Sequence[NotesNumber]) -> Table:
 
 
 def _zero(value: float) -> float:
-    """A deviation that is only rounding is none."""
+    """A deviation that is only rounding does not count."""
     return 0.0 if abs(value) < 1e-9 else value

@@ -1,4 +1,6 @@
-"""Why positions: without them a Transformer sees a set of words; what that costs, trained with them and without."""
+"""Why positions: without them a Transformer sees a bag of words; what that costs, measured by training with and
+without.
+"""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +27,9 @@ LARGE = 1000.0
 
 
 def measure(seed: int = 0, steps: int = 150) -> Order:
-    """Outputs of two orders, the toy of the notes, embeddings with positions, and BLEU of six trained translators."""
+    """Outputs for two orders, the notes' toy example, embeddings with positions, and BLEU of six trained
+    translators.
+    """
     if steps < 1:
         raise ValueError(f"steps is {steps}; it must be at least 1")
     outputs = _outputs(seed)
@@ -65,7 +69,7 @@ def _outputs(seed: int) -> Outputs:
 
 
 def _toy() -> list[ToyRow]:
-    """The word vectors of the toy at the first and at the last position, by each way to tell positions."""
+    """The word vectors of the toy example at the first and last position, for each kind of positions."""
     waves = sinusoids(3, 3).double()
     ways = {
         "none": torch.zeros(3, 3, dtype=torch.float64),
@@ -84,7 +88,7 @@ def _cosine(one: Tensor, other: Tensor) -> float:
 
 
 def _sum(seed: int) -> Sum:
-    """What goes into the first layer for the sentence of the notes, with initial embeddings."""
+    """The input of the first layer for the sentence of the notes, with initial embeddings."""
     torch.manual_seed(seed)
     model = Transformer(TransformerConfig(16, dim=DIM, heads=4, hidden=64, encoder_layers=1, decoder_layers=1)).eval()
     ids, length = torch.arange(4, 4 + len(SENTENCE))[None], len(SENTENCE)
@@ -95,7 +99,9 @@ def _sum(seed: int) -> Sum:
 
 
 def _trained(seed: int, steps: int) -> tuple[list[Score], list[Example]]:
-    """BLEU of translators in both directions by their positions. The Korean of one is plain, that of the other both."""
+    """BLEU of translators in both directions by kind of positions. The Korean of one is plain, that of the other
+    both.
+    """
     plain, polite = role_pairs("plain"), role_pairs("polite")
     tasks = {
         "en": ([_pair(own, 1) for own in plain["train"]], {"en-ko": plain["test"]}),
@@ -151,7 +157,7 @@ def summary(result: Order) -> str:
 
 
 def tables(result: Order) -> list[Table]:
-    """Outputs of two orders, the toy, and the scores of what was trained, with examples."""
+    """Outputs for two orders, the toy example, and the scores of the trained models, with examples."""
     own = result.outputs
     outputs = [
         [tr("encoder, no positions"), f"{own.none_difference:.1e}"],
@@ -190,5 +196,5 @@ def _vector(values: Sequence[float]) -> str:
 
 
 def figure(result: Order) -> Figure:
-    """The outputs of two orders, x + position, the toy, and BLEU."""
+    """The outputs for two orders, x + position, the toy example, and BLEU."""
     return order_panels.draw(result)

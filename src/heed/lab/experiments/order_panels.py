@@ -1,4 +1,4 @@
-"""The picture of the lab of order."""
+"""The plot of the order experiment."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,7 +17,7 @@ from heed.lab.language import title_weight, tr
 
 
 def draw(result: Order) -> Figure:
-    """Three rows: outputs of two orders, x + position, and what trained translators make of twins."""
+    """Three rows: outputs for two orders, x + position, and the translations of twins by trained models."""
     caption = tr(
         "Top: without positions each word has the same output in both orders, whatever row it is in; with sinusoids it does not. Middle: the input of "
         "the first layer is the embedding times √d plus the position. Bottom: each sentence says what one person feels about another, and has a twin in "
@@ -42,7 +42,7 @@ def _map(panel: Axes, values: Matrix, top: float, title: str, rows: list[str] | 
 
 
 def _outputs(fig: Figure, place: SubplotSpec, result: Order) -> None:
-    """What the encoder makes of both orders, and the difference once the same words lie beside each other."""
+    """The encoder's output for both orders, and the difference with the same words aligned."""
     grid = place.subgridspec(2, 3)
     own = result.outputs
     titles = [
@@ -87,7 +87,7 @@ def _scores(panel: Axes, result: Order) -> None:
 
 
 def _examples(panel: Axes, result: Order) -> None:
-    """A twin of each direction, with what the model without positions makes of it."""
+    """A twin of each direction, and its translation by the model without positions."""
     panel.set_axis_off()
     panel.set_title(
         tr("The same twins without positions"), loc="left", fontsize=10.5, fontweight=title_weight(), color=INK

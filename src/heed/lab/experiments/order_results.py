@@ -1,4 +1,4 @@
-"""What the lab of order finds, as plain numbers and texts."""
+"""Results of the order experiment, as plain numbers and texts."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ SENTENCE = ("투빅아,", "나는", "너를", "많이", "사랑해.")  # of the 
 @dataclass(frozen=True)
 class Outputs:
     """The encoder's output for "I go home" and for "home go I", without positions and with sinusoids, and the largest
-    difference between the two once the same words lie beside each other; of the decoder, that of its last state alone.
+    difference between the two with the same words aligned; for the decoder, that of its last state only.
     """
 
     none: list[Matrix]
@@ -47,7 +47,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Score:
-    """BLEU of a translator, the share of translations that are right, and of those that its twin has too."""
+    """BLEU of a translator, the share of correct translations, and of those whose twin is translated the same."""
 
     direction: str
     positions: str
@@ -59,7 +59,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Example:
-    """A source, its reference, and what is said for each kind of positions."""
+    """A source, its reference, and the translation for each kind of positions."""
 
     direction: str
     source: str
@@ -79,7 +79,7 @@ class Order:
 
 
 def direction_names() -> dict[str, str]:
-    """What to call each direction."""
+    """The name of each direction."""
     return {
         "en-ko": tr("English → Korean"),
         "ko-en plain": tr("plain Korean → English"),
@@ -88,5 +88,5 @@ def direction_names() -> dict[str, str]:
 
 
 def position_names() -> dict[str, str]:
-    """What to call each kind of positions."""
+    """The name of each kind of positions."""
     return {"sinusoidal": tr("sinusoids"), "learned": tr("learned"), "none": tr("none")}

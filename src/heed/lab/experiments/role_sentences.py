@@ -1,4 +1,4 @@
-"""Sentences of the phrasebook in which one person feels something about another: who is who decides what they mean.
+"""Phrasebook sentences in which one person feels something about another, so that the roles decide the meaning.
 
 Each has a twin with the two people exchanged. Both are of one split, since the phrasebook splits by the bag of words.
 """

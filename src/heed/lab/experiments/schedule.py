@@ -29,7 +29,7 @@ COLORS = (SERIES[2], WARM, SERIES[4], ACCENT)
 
 @dataclass(frozen=True)
 class Course:
-    """One training: the loss and the norm of the gradient at each step, the loss at the end, and whether it learned anything."""
+    """One training run: the loss and gradient norm at each step, the final loss, and whether it learned anything."""
 
     loss: list[float]
     gradient: list[float]
@@ -39,7 +39,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Schedules:
-    """The learning rate of each schedule at each step, and its course by where the norm stands."""
+    """The learning rate of each schedule at each step, and its run for each placement of the norm."""
 
     layers: int
     dim: int
@@ -55,7 +55,9 @@ class Schedules:
 def measure(
     layers: int = 6, dim: int = 32, steps: int = 140, warmup: int = 35, peak: float = 0.01, seed: int = 0
 ) -> Schedules:
-    """Train Heed's Transformer from the same weights on the same batches, once for each schedule and place of the norm."""
+    """Train Heed's Transformer from the same weights on the same batches, once per schedule and placement of the
+    norm.
+    """
     if dim < HEADS or dim % HEADS:
         raise ValueError(f"dim is {dim}; it must be a multiple of {HEADS}, the number of heads")
     for name, value, least in (("layers", layers, 1), ("warmup", warmup, 1), ("steps", steps, EARLY)):
@@ -149,7 +151,7 @@ def summary(result: Schedules) -> str:
 
 
 def tables(result: Schedules) -> list[Table]:
-    """For each training: the gradient at first and at most, and the loss halfway and at the end."""
+    """For each run: the first and the largest gradient norm, and the loss halfway and at the end."""
     names, rows = _names(), []
     for norm, courses in result.courses.items():
         for name, own in courses.items():
@@ -202,7 +204,7 @@ def figure(result: Schedules) -> Figure:
 
 
 def _draw(panel: Axes, values: dict[str, list[float]], title: str, names: dict[str, str], top: float = 0.0) -> None:
-    """Lines by step, with their names if there are any; `top` is that of the axis, which then begins with 0."""
+    """Lines by step, with their names if any; `top` is the upper limit of the axis, which then starts at 0."""
     charts.style_axes(panel, title)
     for color, own in zip(COLORS, values.values(), strict=True):
         charts.line(panel, range(1, len(own) + 1), own, color)

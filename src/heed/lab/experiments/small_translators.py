@@ -1,4 +1,6 @@
-"""Translators that the lab trains itself, in seconds: Heed's own model, vocabulary, batches, loss and training loop."""
+"""Small translators trained by the lab in seconds, with Heed's own model, vocabulary, batches, loss and training
+loop.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +35,7 @@ class SmallTranslator:
 
     @torch.inference_mode()
     def translate(self, texts: Sequence[str]) -> list[str]:
-        """The likeliest word at each step, all texts at once."""
+        """Greedy decoding of all texts at once."""
         batch = collate(self.source.encode(texts), [[] for _ in texts])
         special, model = SPECIAL_PAIR[1], self.model.eval()
         longest = torch.full((len(texts),), SIZES["max_length"] - 1)
@@ -43,7 +45,7 @@ class SmallTranslator:
 
 
 def train_translator(pairs: Pairs, positions: str, steps: int, seed: int) -> SmallTranslator:
-    """Train a small translator; the same seed gives the same weights and the same batches, whatever the positions."""
+    """Train a small translator; the same seed gives the same weights and batches for all kinds of positions."""
     made = SmallTranslator(pairs, positions, seed)
     optimizer = torch.optim.Adam(made.model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     batches = _batches(made.source, made.target, pairs, seed)
@@ -55,7 +57,9 @@ def train_translator(pairs: Pairs, positions: str, steps: int, seed: int) -> Sma
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Matrices this small gain nothing by a second thread, and on a busy machine each waits for the other."""
+    """A single thread: matrices this small gain nothing from a second one, and on a busy machine each waits for the
+    other.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

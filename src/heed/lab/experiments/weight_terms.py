@@ -27,8 +27,8 @@ COLORS = {"red": "#c0392b", "blue": "#2c6fbb", "yellow": "#b58900"}  # k = 3, 2,
 class WeightTerms:
     """`terms` are ∂E_3/∂W at k = 3, 2, 1 (red, blue, yellow), `sum` their sum; `norms` those of all terms, by t and k.
 
-    `zero_norms` are the norms at t = 3 if h(0) = 0. The errors are the largest differences to autograd: of single terms, of
-    the sums over k, of the double sum, and of one Jacobian diag f′ W.
+    `zero_norms` are the norms at t = 3 if h(0) = 0. The errors are the largest differences from autograd: of single
+    terms, of the sums over k, of the double sum, and of one Jacobian diag f′ W.
     """
 
     terms: dict[str, Matrix]
@@ -53,7 +53,7 @@ class Example:
 
 
 def measure(seed: int = 0) -> WeightTerms:
-    """Each term by the formula of the notes, held against autograd in float64."""
+    """Each term by the formula of the notes, compared with autograd in float64."""
     example = _example(seed)
     by_formula = terms(example, example.start)
     by_autograd, sums, total = autograd_terms(example, example.start)
@@ -113,7 +113,7 @@ def terms(example: Example, start: Tensor) -> list[list[Tensor]]:
 
 
 def autograd_terms(example: Example, start: Tensor) -> tuple[list[list[Tensor]], list[Tensor], Tensor]:
-    """The same by autograd: every step has a copy of W of its own, whose gradient is one term; and ∂E_t/∂W, ∂E/∂W."""
+    """The same by autograd: every step has its own copy of W, whose gradient is one term; and ∂E_t/∂W, ∂E/∂W."""
     nets = [copy.deepcopy(example.net).requires_grad_() for _ in range(STEPS)]
     losses = _losses(example, nets, start)
     weights = [net.layers[0].weight_hh_l0 for net in nets]
@@ -145,7 +145,7 @@ def _jacobian_error(example: Example) -> float:
 
 
 def tables(own: WeightTerms) -> list[Table]:
-    """The three terms at t = 3, all terms by t and k, and the differences to autograd."""
+    """The three terms at t = 3, all terms by t and k, and the differences from autograd."""
     names = {"red": tr("red, k = 3"), "blue": tr("blue, k = 2"), "yellow": tr("yellow, k = 1")}
     formulas = {
         "red": "∂E₃/∂ŷ₃ ∂ŷ₃/∂h₃ ∂h₃/∂W",

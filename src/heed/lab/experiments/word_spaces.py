@@ -1,4 +1,4 @@
-"""What word vectors that were trained here know: ratios of co-occurrence, neighbours and analogies."""
+"""What the word vectors trained here have learned: co-occurrence ratios, neighbours and analogies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Space:
-    """Of one method: the loss of each epoch, the nearest words of some words with their cosines, and the analogies: for each kind how
-    many of how many are right, and of one example the words found.
+    """For one method: the loss of each epoch, the nearest words of some words with their cosines, and the analogies:
+    for each kind how many of how many are correct, and the words found for one example.
     """
 
     losses: list[float]
@@ -67,7 +67,7 @@ def probabilities(text: WordText, window: int, word: str, *, by_distance: bool =
 def glove_ratio(text: WordText, window: int, trained: Trained, word: str) -> tuple[float, float]:
     """P(word | ice) / P(word | steam) by the counts that GloVe saw, and by its vectors: exp((w_ice - w_steam)·w̃_word) and biases.
 
-    A GloVe fits w_i·w̃_k + b_i + b̃_k = log X_ik; so log X_i has to be taken off.
+    GloVe fits w_i·w̃_k + b_i + b̃_k = log X_ik, so log X_i is subtracted.
     """
     at = {name: i for i, name in enumerate(text.words)}
     centres, _, counts = cooccurrences(text, window, by_distance=True)
@@ -105,7 +105,7 @@ def describe(words: Sequence[str], trained: Trained, count: int = 4) -> Space:
 
 
 def unseen(words: Sequence[str], trained: Trained, word: str, count: int = 4) -> list[tuple[str, float]]:
-    """The words nearest to one that is not in the text, whose vector is the mean of its n-grams'."""
+    """The words nearest to one that is not in the text, whose vector is the mean of its n-grams."""
     number = {gram: i for i, gram in enumerate(trained.ngrams)}
     lengths = {len(gram) for gram in number}
     known = [number[gram] for gram in ngrams(word, min(lengths), max(lengths)) if gram in number]

@@ -1,4 +1,6 @@
-"""What words learn from the words around them: ratios of co-occurrence, vectors trained here, and the next word by three models."""
+"""What words learn from their context: co-occurrence ratios, vectors trained here, and the next word by three
+models.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,8 +36,8 @@ OBJECTS = {word for words in world.OPENED.values() for word in words}  # of whic
 
 @dataclass(frozen=True)
 class Blank:
-    """A sentence to continue: the probabilities by the rules of the corpus, and of each model those of its likeliest words and of
-    everything that is ever opened, the likeliest first.
+    """A sentence to continue: the probabilities by the rules of the corpus and, for each model, those of its most
+    likely words and of all objects of "open", most likely first.
     """
 
     prompt: str
@@ -61,7 +63,9 @@ class Words:
 
 
 def measure(sentences: int = 100_000, dim: int = 32, epochs: int = 2, heard: int = 12_800, seed: int = 0) -> Words:
-    """Count in `sentences` sentences of the small world, train vectors on the first of them, and language models on `heard` others."""
+    """Count words in `sentences` sentences of the small world, train vectors on the first of them, and language
+    models on `heard` others.
+    """
     for name, value, least in (
         ("sentences", sentences, 5000),
         ("dim", dim, 2),
@@ -86,7 +90,7 @@ def measure(sentences: int = 100_000, dim: int = 32, epochs: int = 2, heard: int
 
 
 def _settings(name: str, dim: int, epochs: int, seed: int) -> WordVectorsConfig:
-    """Small batches, since the vocabulary is small; GloVe has few counts and passes over them often."""
+    """Small batches, since the vocabulary is small; GloVe has few counts and needs many epochs."""
     if name == "GloVe":
         return WordVectorsConfig(
             "glove", dim=dim, window=WINDOW, epochs=40 * epochs, rate=GLOVE_RATE, batch=128, seed=seed
@@ -97,7 +101,7 @@ def _settings(name: str, dim: int, epochs: int, seed: int) -> WordVectorsConfig:
 
 
 def fill_blanks(heard: int, dim: int, seed: int) -> list[Blank]:
-    """The next word of each prompt by n-grams, a recurrent network and a Transformer, learned from the same sentences."""
+    """The next word of each prompt by n-grams, a recurrent network and a Transformer, trained on the same sentences."""
     text = [line.split() for line in world.sentences(max(heard * 5 // 8, 100), seed, kinds=("opened",))]
     models = {f"{order}-gram": next_words.Ngrams(text, order) for order in ORDERS}
     models |= {name: next_words.learn(name, text, heard, 2 * dim, seed) for name in ("RNN", "Transformer")}
@@ -142,7 +146,7 @@ def summary(result: Words) -> str:
 
 
 def _share(blank: Blank, model: str) -> float:
-    """How much of the probability is on what students open."""
+    """How much probability is on the objects that students open."""
     return sum(value for word, value in blank.models[model].items() if word in blank.rule)
 
 

@@ -1,4 +1,4 @@
-"""The worked numbers of the lecture notes: each as they print it, and as the parts of Heed compute it."""
+"""The worked numbers of the lecture notes: as printed there, and as computed with Heed's modules."""
 
 import math
 from dataclasses import dataclass, fields
@@ -28,7 +28,7 @@ YEARS = {"alpha": 2023.0, "beta": 2017.0, "gamma": 2015.0, "delta": 2010.0}
 
 @dataclass(frozen=True)
 class Claim:
-    """A number of the notes (or what follows from their formula), how exactly they give it, and Heed's."""
+    """A number in the notes (or derived from their formula), its precision, and Heed's."""
 
     key: str
     notes: float
@@ -52,7 +52,7 @@ def printed(key: str, number: str, heed: float) -> Claim:
 
 
 def follows(key: str, notes: float, heed: float, tolerance: float = 1e-9) -> Claim:
-    """A number that the notes do not print, but that follows from what they say."""
+    """A number that the notes do not print, but that follows from them."""
     return Claim(key, notes, tolerance, heed)
 
 
@@ -247,7 +247,7 @@ def _encoder() -> list[Claim]:
 
 
 def _decoder_and_variants() -> list[Claim]:
-    """003, units 5 and 6: the keys of cross attention, BERT's shares, BART beside Pegasus."""
+    """003, units 5 and 6: the keys of cross attention, BERT's shares, BART compared with Pegasus."""
     model = Transformer(_small())
     with torch.no_grad():
         cross = model.trace(torch.ones(1, WORDS, dtype=torch.long), torch.ones(1, FOLLOWING, dtype=torch.long))
@@ -263,7 +263,7 @@ def _decoder_and_variants() -> list[Claim]:
 
 
 def architectures() -> tuple[list[str], list[str]]:
-    """Where BART and Pegasus put the norm, what their positions are, and which activation they have by default."""
+    """Norm placement, positions and default activation of BART and Pegasus."""
     found = []
     for model_class, config_class in ((Bart, BartConfig), (Pegasus, PegasusConfig)):
         sizes = {"dim": 8, "heads": 2, "hidden": 8, "encoder_layers": 1, "decoder_layers": 1, "max_length": 8}

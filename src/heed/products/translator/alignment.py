@@ -1,4 +1,4 @@
-"""Word alignments, read off the cross-attention."""
+"""Word alignments from cross-attention."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,9 +9,8 @@ Links = list[tuple[int, int]]  # (source word, target word)
 
 
 def words_of(pieces: Sequence[str]) -> list[int]:
-    """For each piece the number of its word: the first piece opens one, and so does each that begins with ▁.
-
-    A space before another one, or at the end, opens none.
+    """The word index of each piece: the first piece begins a word, as does each piece that begins with ▁. A space
+    before another space, or at the end, does not.
     """
     bare = [piece == "▁" and (i + 1 == len(pieces) or pieces[i + 1].startswith("▁")) for i, piece in enumerate(pieces)]
     opens = [i == 0 or (piece.startswith("▁") and not bare[i]) for i, piece in enumerate(pieces)]
@@ -19,7 +18,9 @@ def words_of(pieces: Sequence[str]) -> list[int]:
 
 
 def first_words(text: str, parts: Sequence[str], start: int = 0) -> list[int]:
-    """The number of the word of `text` in which each of its parts begins, from `start` on; a part may begin within a word."""
+    """The index of the word of `text` in which each of its parts begins, from `start` on; a part may begin within a
+    word.
+    """
     numbers = []
     for part in parts:
         start = text.index(part, start)
@@ -29,7 +30,9 @@ def first_words(text: str, parts: Sequence[str], start: int = 0) -> list[int]:
 
 
 def join_links(whole: Any, parts: Sequence[Any], found: Sequence[Links], tag: str) -> Links:
-    """The links of a translation from those of its parts. A tag is a word of each part, but occurs in the whole text once."""
+    """The links of a translation from those of its parts. A tag is a word of each part, but occurs only once in the
+    whole text.
+    """
     links, before = [], len(tag.split())
     starts = first_words(whole.source, [part.source[len(tag) :] for part in parts], len(tag))
     targets = first_words(whole.text, [part.text for part in parts])
@@ -40,8 +43,7 @@ def join_links(whole: Any, parts: Sequence[Any], found: Sequence[Links], tag: st
 
 class WordPooling(NamedTuple):
     """From the attention of pieces to that of words: summed over a source word, averaged over a target word.
-
-    Punctuation at the end of a word does not count for it, because full stops attend to full stops.
+    Punctuation at the end of a word is ignored, because full stops attend to full stops.
     """
 
     rows: np.ndarray  # (target words, target pieces)
@@ -58,7 +60,7 @@ class WordPooling(NamedTuple):
 
 
 def _membership(pieces: Sequence[str]) -> np.ndarray:
-    """(words, pieces): 1 where a piece counts for a word; punctuation does only in words of nothing else."""
+    """(words, pieces): 1 if a piece counts for a word; punctuation counts only in words of nothing else."""
     words = words_of(pieces)
     every, lettered = np.zeros((2, words[-1] + 1, len(pieces)))
     every[words, np.arange(len(pieces))] = 1
@@ -68,7 +70,7 @@ def _membership(pieces: Sequence[str]) -> np.ndarray:
 
 
 def links(table: np.ndarray) -> Links:
-    """For each target word the source word that it attends to most."""
+    """For each target word the source word it attends to most."""
     return sorted((int(row.argmax()), t) for t, row in enumerate(table))
 
 

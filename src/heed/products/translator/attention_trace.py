@@ -30,8 +30,8 @@ def trace_batch(model: nn.Module, pairs: Sequence[IdPair], special: tuple[Specia
 
 
 class PairTrace(NamedTuple):
-    """One pair: attentions, (layers, heads, q, k) each, log-probabilities (t, vocab) and, of a recurrent model, the states of
-    its encoder and decoder, (tokens, hidden). A model without an attention has no layers of it.
+    """One pair: attentions, (layers, heads, q, k) each, log-probabilities (t, vocab) and, of a recurrent model, the
+    states of its encoder and decoder, (tokens, hidden). Attention that a model lacks has no layers.
     """
 
     maps: dict[str, np.ndarray]
@@ -58,8 +58,8 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 
 class AlignmentRows(NamedTuple):
-    """Where alignments are read: in a decoder layer (0 is the first), in the rows that produced each token, or
-    (`after`) in those that take it as input, by when the model knows what it has written (Chen et al., 2020).
+    """Where alignments are read: in a decoder layer (from 0), in the rows that produced each token, or (`after`) in
+    those that take it as input, when the model knows the token (Chen et al., 2020).
     """
 
     layer: int
@@ -83,7 +83,7 @@ def align_batch(model: nn.Module, pairs: Sequence[IdPair], vocabularies: Pair, r
 
 
 def choose_rows(model: nn.Module, pairs: Sequence[IdPair], vocabularies: Pair) -> AlignmentRows:
-    """The rows in which source and target words agree on each other most often, which needs no gold alignments."""
+    """The rows in which source and target words agree most often; this needs no gold alignments."""
     cross = trace_batch(model, pairs, (vocabularies[0].special, vocabularies[1].special)).maps["cross"]
     if not cross:
         return AlignmentRows(0, after=False)
@@ -141,7 +141,7 @@ def search_one(guards: Guards, source: list[int], config: DecodingConfig, steps:
 
 
 def _candidates(steps: Sequence[SearchStep], beams: int, pieces) -> list[list[Candidate]]:
-    """A search as the page draws it: which candidates were kept, ended, or dropped at each step."""
+    """A search as shown on the page: which candidates were kept, ended or dropped at each step."""
     shown = []
     for number, step in enumerate(steps):
         columns = (step.beam, step.token, step.logp, step.ends)

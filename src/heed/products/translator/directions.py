@@ -1,4 +1,4 @@
-"""The directions of a translator: one for a plain model, several for one with tags, every two languages for a multilingual one."""
+"""The directions of a translator: one for a plain model, several with tags, all pairs for a multilingual model."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -16,7 +16,7 @@ Direction = tuple[str, str]  # the languages of the source and of the target
 
 
 class Options(NamedTuple):
-    """What a user calls the two languages, and how that goes in Python."""
+    """What a user calls the two languages, and how they are given in Python."""
 
     source: str = "--from"
     target: str = "--to"
@@ -27,10 +27,9 @@ OPTIONS = Options()
 
 
 class Directions:
-    """The directions that a pair of vocabularies with the facts of a model folder has.
-
-    The folder states them. A multilingual vocabulary has a token for each of its languages, and then there is every
-    direction between two of them; `default` are the languages that the folder names, either of which may be missing.
+    """The directions of a pair of vocabularies and the metadata of a model folder, which states them. A multilingual
+    vocabulary has a token for each language and supports every direction between two of them; `default` are the
+    languages stated by the folder, either of which may be missing.
     """
 
     def __init__(self, vocabularies: Pair, facts: Mapping[str, Any], options: Options = OPTIONS):
@@ -43,7 +42,7 @@ class Directions:
 
     @cached_property
     def pairs(self) -> dict[Direction, None]:
-        """All directions in their order; none where the folder does not say."""
+        """All directions in order; none if the folder does not say."""
         if stated := self.facts.get("directions"):
             return dict.fromkeys((source, target) for source, target in stated)
         if self.codes:
@@ -53,11 +52,13 @@ class Directions:
 
     @property
     def languages(self) -> list[str]:
-        """Those of all directions."""
+        """The languages of all directions."""
         return list(self.codes) or list(dict.fromkeys(code for pair in self.pairs for code in pair))
 
     def choose(self, source: str | None = None, target: str | None = None) -> Direction | None:
-        """The direction between these languages, of which those that are clear may be left out; None where nothing is stated."""
+        """The direction between these languages, which may be omitted if they are unambiguous; None if nothing is
+        stated.
+        """
         if not self.pairs and not (source or target):
             return None
         asked = self._listed(source, target)
@@ -70,33 +71,33 @@ class Directions:
         raise ValueError(self._unclear(asked, found) if found else self._unknown(asked))
 
     def pair(self, direction: Direction) -> Pair:
-        """The vocabularies that read and write the languages of a direction."""
+        """The vocabularies for the languages of a direction."""
         source, target = self.vocabularies
         if self.codes:
             return in_languages(self.vocabularies, *(self.codes[code] for code in direction))
         return (source.with_tag(language_tag(direction[1])), target) if len(self.pairs) > 1 else self.vocabularies
 
     def initial(self) -> Pair | None:
-        """The vocabularies of the default direction; None where one of several has to be chosen first."""
+        """The vocabularies of the default direction; None if one of several has to be chosen first."""
         if all(getattr(side, "language", None) for side in self.vocabularies) or len(self.pairs) < 2:
             return self.vocabularies
         default = self._listed(*self.default)
         return self.pair(default) if self._has(default) else None
 
     def only(self, direction: Direction) -> dict[str, Any]:
-        """The facts of the model, as if it had this direction alone."""
+        """The metadata of the model, as if it had only this direction."""
         languages = dict(zip(("source", "target"), direction, strict=True))
         return {**self.facts, "directions": [list(direction)], "languages": languages}
 
     def language(self, code: str | None) -> str:
-        """The listed code of a source language; one that is missing or unknown is refused."""
+        """The listed code of a source language; a missing or unknown one is refused."""
         found = self._find(code) if code else None
         if found is None:
             raise ValueError(self._unknown((code, None)) if code else self._unclear((None, "any"), self.pairs))
         return found
 
     def _listed(self, *codes: str | None) -> tuple[str | None, ...]:
-        """Languages by the codes that are listed; an unknown one as it was given."""
+        """Languages by their listed codes; an unknown one unchanged."""
         return tuple(code and (self._find(code) or code) for code in codes)
 
     def _find(self, code: str) -> str | None:
@@ -107,7 +108,7 @@ class Directions:
         return self._plain.get(own, own)
 
     def _has(self, direction: tuple[str | None, ...]) -> bool:
-        """Whether it is one of the directions; a multilingual model may also stay in a language, as for summaries."""
+        """Whether it is one of the directions; a multilingual model may also keep the language, as for summaries."""
         stays = direction[0] == direction[1] and direction[0] in self.codes and not self.facts.get("directions")
         return stays or direction in self.pairs
 
@@ -117,7 +118,7 @@ class Directions:
         return [pair for pair in self.pairs if source in (None, pair[0]) and target in (None, pair[1])]
 
     def _unclear(self, asked: Sequence[str | None], found: Collection[Direction]) -> str:
-        """The sentence on languages that have to be named."""
+        """The error for languages that have to be given."""
         missing = [side for side, code in zip(("source", "target"), asked, strict=True) if code is None]
         few = len(found) <= MOST
         sides = missing[::-1] if few else missing  # a few directions often differ in their targets alone
@@ -127,7 +128,7 @@ class Directions:
         return f"the model translates {what}: choose one with {names}{python}"
 
     def _unknown(self, asked: Sequence[str | None]) -> str:
-        """The sentence on a direction that the model lacks, with those that it has or languages that may be meant."""
+        """The error for an unsupported direction, with the supported ones or similar languages."""
         source, target = asked
         wanted = " ".join([*([f"from {source}"] if source else []), *([f"to {target}"] if target else [])])
         if not self.pairs:
@@ -151,7 +152,7 @@ def _listing(pairs: Iterable[Direction]) -> str:
 
 
 def direction_of(vocabularies: Sequence[Any]) -> dict[str, str] | None:
-    """The languages that multilingual vocabularies were chosen for, as people write them; None for others."""
+    """The languages that multilingual vocabularies were set to, as people write them; None for others."""
     chosen = [getattr(side, "language", None) for side in vocabularies]
     if len(chosen) != 2 or None in chosen:
         return None

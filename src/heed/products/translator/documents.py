@@ -1,4 +1,4 @@
-"""Whole documents with a translator: what `heed.text.documents` takes apart, translated in batches."""
+"""Translate whole documents, which `heed.text.documents` takes apart, in batches."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ class SentenceTranslator:
 
     @property
     def missing(self) -> list[TermUse]:
-        """The glossary terms that the translations lack."""
+        """The glossary terms missing from the translations."""
         return [term for terms in self.missing_by_sentence.values() for term in terms]
 
     def __call__(self, texts: list[str]) -> Sequence[str | Translated]:
@@ -67,10 +67,9 @@ def translate_document(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> tuple[bytes, list[TermUse]]:
-    """A document in the same format, and the glossary terms that are missing in it.
-
-    `kind` is one of `documents.KINDS`, by default that of the file extension; `language` is the document's, by default the
-    model's. `options` are those of `Translator.translate`. `progress` is called with the sentences done and their total.
+    """A document in the same format, and the glossary terms missing from it. `kind` is one of `documents.KINDS`
+    (default: by file extension); `language` is the document's (default: the model's). `options` are those of
+    `Translator.translate`. `progress` is called with the sentences done and their total.
     """
     language = language or (translator.facts.get("languages") or {}).get("source")
     needs_alignment = (kind or documents.kind_of(name)) not in WITHOUT_MARKUP

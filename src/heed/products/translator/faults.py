@@ -1,4 +1,4 @@
-"""Faults of translations: loops, texts that do not end, copies of the source. Nothing here needs torch."""
+"""Faults in translations: loops, missing ends, copies of the source. Nothing here needs torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 @dataclass(frozen=True)
 class Tables:
-    """What finding faults needs to know of two vocabularies, computed once."""
+    """What fault detection needs to know about two vocabularies, computed once."""
 
     vocabularies: Pair
     vocab_size: int
 
     @cached_property
     def token_kinds(self) -> TokenKinds:
-        """What tells loops from other translations."""
+        """The loop criteria of the vocabulary."""
         target = self.vocabularies[1]
         return loops.token_kinds(target.pieces(range(len(target))), self.vocab_size)
 
@@ -34,7 +34,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Faults:
-    """Finds the faults of what a model found that translates from one of `languages` to the other; None is unknown."""
+    """Finds faults in the output of a model that translates between `languages`; None is unknown."""
 
     tables: Tables
     languages: tuple[str | None, str | None] = (None, None)
@@ -46,9 +46,8 @@ class Faults:
     def faulty(
         self, sources: Sequence[list[int]], found: Sequence[list[Hypothesis]], config: DecodingConfig
     ) -> dict[int, int]:
-        """The rows that must be searched again, and for how many hypotheses: one of theirs has a fault.
-
-        Another search avoids loops and overlong translations; to avoid a copy, all beams are needed to choose from.
+        """The rows that must be searched again because of a fault, and for how many hypotheses. Another search avoids
+        loops and overlong translations; to avoid a copy, all beams are needed.
         """
         rows = set(self._looping(sources, found)) if config.avoid_loops else set()
         if ends_early(config):
@@ -61,7 +60,7 @@ class Faults:
         return faulty
 
     def copies(self, source: list[int], nbest: Sequence[Hypothesis]) -> list[bool]:
-        """Which hypotheses copy a source that should be translated. Most are told apart by their number of tokens alone."""
+        """Which hypotheses copy a source that should be translated. Most can be excluded by their number of tokens."""
         if None in self.languages or len(set(self.languages)) == 1:
             return [False for _ in nbest]
         if self.tables.one_vocabulary and not any(_alike(source, h.tokens) for h in nbest):
@@ -74,7 +73,7 @@ class Faults:
         return loops.source_repeats(self.vocabularies[0].decode(source))
 
     def _looping(self, sources: Sequence[list[int]], found: Sequence[list[Hypothesis]]) -> list[int]:
-        """The rows with a loop. The sources are looked at only where one that repeats nothing would not explain it."""
+        """The rows with a loop. Sources are checked only if the loop would be one for a source without repeats."""
         kinds, owners = self.tables.token_kinds, [row for row, nbest in enumerate(found) for _ in nbest]
         special = self.vocabularies[1].special
         every = [strip(h.tokens, special)[0] if special.before else h.tokens for own in found for h in own]
@@ -85,23 +84,23 @@ class Faults:
 
 
 def strip(ids: list[int], special: SpecialTokens) -> tuple[list[int], SpecialTokens]:
-    """A translation without its special tokens, and those that it had: it may lack the usual beginning."""
+    """A translation without its special tokens, and these tokens: it may lack the usual beginning."""
     if tuple(ids[: len(special.before)]) != special.before:
         special = special._replace(before=())
     return [i for i in ids[len(special.before) :] if i != special.last], special
 
 
 def has_alternatives(config: DecodingConfig) -> bool:
-    """Whether a search compares hypotheses: a greedy one, and a sample, take what they get."""
+    """Whether a search compares hypotheses, unlike greedy search and sampling."""
     return config.beam > 1 and not config.sample
 
 
 def ends_early(config: DecodingConfig) -> bool:
-    """Whether translations must end before the limit that depends on the source; one that was asked for truncates."""
+    """Whether translations must end before the limit derived from the source; an explicit limit truncates."""
     return config.avoid_overlong and config.max_length is None and has_alternatives(config)
 
 
 def _alike(source: list[int], tokens: list[int]) -> bool:
-    """Whether two sequences of one vocabulary may be the same text but for case and punctuation."""
+    """Whether two sequences of one vocabulary may be the same text except for case and punctuation."""
     shared = len({*source} & {*tokens})
     return 2 * shared >= min(len(source), len(tokens))

@@ -1,4 +1,4 @@
-"""The forward pass of one sentence as numbers, recorded from the model's own modules so that it cannot drift from them."""
+"""The forward pass of one sentence as numbers, recorded from the model's own modules."""
 
 import math
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Choice:
-    """One decoding step (from 0), and the settings with which it would be sampled."""
+    """One decoding step (from 0), and sampling settings for it."""
 
     step: int = 0
     temperature: float = 1.0
@@ -48,7 +48,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Token:
-    """One token on its way through one layer: `layer` and `row` from 0."""
+    """One token in one layer: `layer` and `row` from 0."""
 
     part: Literal["encoder", "decoder"] = "encoder"
     layer: int = 0
@@ -97,7 +97,7 @@ def trace(
 
 
 def _score(logits: Tensor, ids: list[int], config: DecodingConfig) -> dict[str, float]:
-    """What the search compares: the log-probability of the tokens after the forced ones, over the length penalty."""
+    """The score of a hypothesis: the log probability of the tokens after the forced ones, over the length penalty."""
     logp = logits.log_softmax(dim=-1)[-len(ids) :]
     total = float(sum(logp[row, token] for row, token in enumerate(ids)))
     penalty = PENALTIES[config.penalty](len(ids), config.length_penalty)
@@ -184,7 +184,7 @@ def _query(qkv: tuple[Tensor, Tensor, Tensor], options: dict[str, Any], query: Q
 
 
 def _choice(vocabulary: Vocabulary, logits: Tensor, choice: Choice) -> dict[str, Any]:
-    """The likeliest next tokens, with their probabilities before and after the sampling settings."""
+    """The most likely next tokens, with their probabilities before and after the sampling settings."""
     _within("step", choice.step, len(logits))
     if not 1e-6 <= choice.temperature < math.inf or not 0 < choice.top_p <= 1 or choice.top_k < 0:
         raise ValueError(

@@ -1,7 +1,6 @@
-"""Guards against loops, translations that do not end, and copies of the source.
-
-A search runs as if there were none; only what it finds is checked, so that results without such a fault stay as they are, whatever
-engine found them. Where there is one, Heed's own search runs once more under rules that rule it out.
+"""Guards against loops, translations that do not end, and copies of the source. A search runs without them; only its
+results are checked, so that results without faults are unchanged, whatever the engine. If there is a fault, Heed's
+own search runs again under rules that exclude it.
 """
 
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sente
 
 @dataclass(frozen=True)
 class Guards:
-    """The guards of the models of `bundle`, which translate from one of `languages` to the other; None is unknown."""
+    """The guards of the models of `bundle`, which translate between `languages`; None is unknown."""
 
     bundle: ModelBundle
     languages: tuple[str | None, str | None] = (None, None)
@@ -36,11 +35,11 @@ class Guards:
         return self.faults.faulty(sources, found, config)
 
     def guarded(self, config: DecodingConfig) -> ModelBundle:
-        """The same models, whose searches rule faults out."""
+        """The same models with searches that exclude faults."""
         return self.bundle.with_rules(partial(self._rules, config))
 
     def best(self, source: list[int], nbest: list[Hypothesis], config: DecodingConfig) -> list[Hypothesis]:
-        """The best hypotheses that a guarded search has found, those that are no copies first."""
+        """The best hypotheses of a guarded search, those that are not copies first."""
         if config.avoid_copies and has_alternatives(config):
             copied = self.faults.copies(source, nbest)
             nbest = [h for which in (False, True) for h, copy in zip(nbest, copied, strict=True) if copy == which]
@@ -60,7 +59,7 @@ class Guards:
         return found[0][0]
 
     def _rules(self, config: DecodingConfig, sources: Sentences, max_lengths: Tensor, terms: bool) -> list[Rule]:
-        """What rules the faults out. A search for terms may need its last position for one."""
+        """The rules that exclude faults. A search with terms may need its last position for one."""
         rules = []
         if config.avoid_loops:
             repeats = {tuple(source): self.faults.repeats(source) for source in sources}

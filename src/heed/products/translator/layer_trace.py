@@ -1,4 +1,4 @@
-"""One layer as numbers: what each of its parts adds to a token, recorded from the model's own modules."""
+"""One layer as numbers: what each part adds to a token, recorded from the model's own modules."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +17,7 @@ DECIMALS = 4
 
 @contextmanager
 def record_layer(layer: Layer | None) -> Iterator[dict[str, dict[str, Any]]]:
-    """Record, for each part of a layer by its name, the module and what it was given and gave; None records nothing."""
+    """Record the module, input and output of each part of a layer by name; None records nothing."""
     parts = {} if layer is None else {"attention": layer.attention, "cross": layer.cross, "feed-forward": layer.mlp}
     sublayers: dict[str, dict[str, Any]] = {name: {"module": part} for name, part in parts.items() if part is not None}
     with ExitStack() as stack:
@@ -41,7 +41,7 @@ def _keep(own: dict[str, Any], name: str):
 
 
 def describe_sublayer(name: str, own: dict[str, Any], row: int) -> dict[str, Any]:
-    """What one part did to one token: x, what was added, the sum and what it became, with their norms.
+    """The effect of one part on one token: x, the added vector, the sum and the output, with their norms.
 
     `order` is "pre" for x + body(norm(x)), "post" for norm(x + body(x)).
     """
@@ -66,7 +66,7 @@ def describe_sublayer(name: str, own: dict[str, Any], row: int) -> dict[str, Any
 
 
 def _head_norms(attention: Attention, heads: Tensor) -> list[float]:
-    """The norm of what each head gives to the output: its part of W_O times its values."""
+    """The norm of each head's contribution to the output: its part of W_O times its values."""
     width = attention.width
     columns = attention.out.weight.unflatten(1, (-1, width))
     return _rounded(torch.einsum("ohw,hw->ho", columns, heads.unflatten(0, (-1, width))).norm(dim=1))

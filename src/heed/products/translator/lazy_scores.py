@@ -10,7 +10,7 @@ Scores = list[float] | Callable[[], list[float]]
 
 
 class LazyScores:
-    """Token log-probabilities of (source, translation) pairs; asking for one computes its whole batch."""
+    """Token log probabilities of (source, translation) pairs; accessing one computes its whole batch."""
 
     def __init__(self, bundle: ModelBundle, pairs: Sequence[IdPair], batch_tokens: int):
         self.bundle, self.pairs, self.batch_tokens = bundle, pairs, batch_tokens

@@ -1,4 +1,4 @@
-"""Models with their vocabularies: what search, scoring and tracing need of a translator."""
+"""Models with their vocabularies: shared by search, scoring and tracing."""
 
 import copy
 import math
@@ -29,7 +29,7 @@ MakeRules = Callable[[Sentences, Tensor, bool], list[Rule]]
 
 
 class ModelBundle:
-    """Models that share a pair of vocabularies; several search as an ensemble, and the first one is traced."""
+    """Models with a common pair of vocabularies; several search as an ensemble, and the first one is traced."""
 
     def __init__(self, models: Sequence[nn.Module], vocabularies: Pair, shortlist: str | None = None):
         self.models, self.vocabularies, self.shortlist = list(models), vocabularies, shortlist
@@ -48,7 +48,7 @@ class ModelBundle:
 
     @cached_property
     def tables(self) -> Tables:
-        """What finding faults of translations needs."""
+        """What fault detection needs to know."""
         return Tables(self.vocabularies, self.model.config.vocab_size)
 
     @torch.inference_mode()
@@ -79,19 +79,19 @@ class ModelBundle:
         return search(self.search_model, self.start(sources), config, self.special[1], max_lengths, **options)
 
     def with_rules(self, make: MakeRules) -> "ModelBundle":
-        """The same models, whose searches follow more rules."""
+        """The same models with more search rules."""
         own = copy.copy(self)
         own.make_rules = make
         return own
 
     def max_lengths(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences) -> list[int]:
-        """How many tokens each translation may have; there is always room for its prefix and the end."""
+        """The maximum number of tokens per translation; there is always room for its prefix and the end."""
         limits = [max_output_length(config, len(source) + 1, self.max_target) for source in sources]
         start = len(forced_start(config, self.special[1]))
         return [max(limit, start + len(prefix) + 1) for limit, prefix in zip(limits, prefixes, strict=True)]
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
-        """Texts with given translations as ids; those longer than the models allow are refused."""
+        """Texts with given translations as ids; those too long for the models are refused."""
         if self.undirected:
             self.undirected()
         if len(sources) != len(targets):
@@ -109,7 +109,7 @@ class ModelBundle:
 
     @torch.inference_mode()
     def token_logprobs(self, pairs: Sequence[IdPair]) -> list[list[float]]:
-        """The log-probability of each token of given targets, special tokens included."""
+        """The log probability of each token of given targets, including special tokens."""
         batch = collate([s for s, _ in pairs], [t for _, t in pairs], self.special).to(self.device)
         each = [model(batch.source, batch.target, batch.valid).log_softmax(dim=-1) for model in self.models]
         logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.positions]
@@ -117,12 +117,12 @@ class ModelBundle:
         return [part.tolist() for part in scores.split([len(self.special[1].before) + len(t) + 1 for _, t in pairs])]
 
     def strip(self, ids: list[int]) -> tuple[list[int], tuple[SpecialTokens, SpecialTokens]]:
-        """A translation without its special tokens, and those that it had: it may lack the usual beginning."""
+        """A translation without its special tokens, and these tokens: it may lack the usual beginning."""
         text, target = strip(ids, self.special[1])
         return text, (self.special[0], target)
 
     def source_pieces(self, ids: list[int]) -> list[str]:
-        """A source as the model reads it, special tokens included."""
+        """A source as the model reads it, including special tokens."""
         return self.source.pieces([*self.special[0].before, *ids, self.special[0].last])
 
 

@@ -1,4 +1,4 @@
-"""Texts sentence by sentence with a translator: what `heed.text.passages` cuts, protects and joins."""
+"""Translate texts sentence by sentence, which `heed.text.passages` splits, protects and joins."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ CHUNK = 256  # sentences between two progress reports
 
 @dataclass
 class TranslatorModel(protected.Model):
-    """A translator that answers the requests of a text, each distinct one once. `rank` says which of the n best."""
+    """A translator that answers the requests of a text, each distinct one once. `rank` chooses among the n best."""
 
     translator: Any  # heed.products.translator.translator.Translator, which imports this
     glossary: Glossary  # what it keeps is protected, not searched for at once
@@ -60,7 +60,7 @@ class TranslatorModel(protected.Model):
         ]
 
     def candidate(self, request: ModelRequest) -> Candidate:
-        """The answer to a request, of the rank that is asked for."""
+        """The answer to a request, with the requested rank."""
         nbest = self.answers[request].nbest
         return nbest[min(self.rank, len(nbest) - 1)]
 
@@ -69,7 +69,7 @@ class TranslatorModel(protected.Model):
 
 
 def lacks(translation: Translation, glossary: Glossary | None) -> bool:
-    """Whether a translation lacks a term of a glossary."""
+    """Whether a glossary term is missing from a translation."""
     return any(
         use.source in glossary.terms or use.source.lower() in glossary.terms for use in translation.missing if glossary
     )
@@ -86,12 +86,12 @@ def with_required(glossary: Glossary, required: Sequence[str], encoder: TermEnco
 
 
 def can_require(config: DecodingConfig) -> bool:
-    """Whether a search can be told what a translation must have; sampling cannot."""
+    """Whether a search can be constrained; sampling cannot."""
     return not config.sample and (config.rerank == "none" or config.candidates_from == "beam")
 
 
 def rate(bundle: ModelBundle, source: str, target: str, config: DecodingConfig) -> Candidate | None:
-    """A given translation with the scores that a search would give it; None if it is longer than the model allows."""
+    """A given translation with the scores a search would give it; None if it is too long for the model."""
     try:
         (pair,) = bundle.encode_pairs([source], [target])
     except ValueError:
@@ -135,7 +135,7 @@ def _whole(
 def _sentence(
     model: TranslatorModel, config: DecodingConfig, sides: Sequence[str], ranked: Sequence[Passage]
 ) -> Translation:
-    """A sentence as it stands in its text, with its next best translations."""
+    """A sentence within its text, with its next best translations."""
     first, found = ranked[0], []
     source = sides[0][first.source_start : first.source_end]
     for model.rank, (own, output) in enumerate(zip(ranked, sides[1:], strict=True)):

@@ -1,4 +1,4 @@
-"""The whole search of a translator: an engine, glossary terms, guards, and reranking."""
+"""The complete search of a translator: engine, glossary terms, guards, and reranking."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from heed.products.translator.term_tokens import RequiredTerms, TermEncoder
 
 @dataclass(frozen=True)
 class Job:
-    """Sources with the beginnings and the terms that their translations must have; `numbers` seed their random numbers."""
+    """Sources with the prefixes and terms that their translations must have; `numbers` are their random seeds."""
 
     sources: Sentences
     prefixes: Sentences
@@ -56,7 +56,7 @@ class SearchPipeline:
         return found
 
     def _guarded(self, job: Job, config: DecodingConfig, count: int) -> Hypotheses:
-        """The same in torch under rules that rule out faults, chosen from `count` hypotheses each."""
+        """The same in torch under rules that exclude faults, chosen from `count` hypotheses each."""
         bundle, wide = self.guards.guarded(config), replace(config, nbest=count)
 
         def search(rows: list[int]) -> Hypotheses:
@@ -70,7 +70,7 @@ class SearchPipeline:
         return self._with_terms(bundle, job, best, config)
 
     def _reranked(self, job: Job, config: DecodingConfig) -> Hypotheses:
-        """The candidates that are most like all of them (minimum Bayes risk), with their own scores."""
+        """The candidates most similar to all the others (minimum Bayes risk), with their own scores."""
         found: Hypotheses = [[] for _ in job.sources]
         for search in _candidate_searches(config):
             if search.sample and any(own.terms for own in job.required):
@@ -95,7 +95,7 @@ class SearchPipeline:
 
 
 def _candidate_searches(config: DecodingConfig) -> list[DecodingConfig]:
-    """The searches that find the candidates of a search with reranking."""
+    """The searches that produce the candidates for reranking."""
     count, plain = config.candidates, replace(config, rerank="none")
     beam = replace(plain, beam=max(config.beam, count), nbest=count)
     samples = replace(plain, sample=True, nbest=count)

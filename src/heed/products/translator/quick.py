@@ -1,8 +1,7 @@
-"""A few sentences on the CPU without torch, whose import takes longer than translating them.
-
-A conversion for CTranslate2 in the cache remembers the model folders that it was made from: the size and the time of each of their
-files, and all that a plain search needs to know. A folder that is still the same is opened from there. Whatever a plain search does
-not do, or finds a fault in, is left to `Translator`.
+"""Translate a few sentences on the CPU without torch, whose import takes longer than translating them. A cached
+CTranslate2 conversion records the model folders it was made from: the size and time of each of their files, and all
+that a plain search needs. An unchanged folder is opened from there. Anything beyond a plain search, and any fault, is
+left to `Translator`.
 """
 
 import hashlib
@@ -38,7 +37,7 @@ Stamps = dict[str, list[int] | None]
 
 
 def stamp(folder: Path, names: Sequence[str] = FILES) -> Stamps:
-    """Size, time and number of files; None for one that is not there."""
+    """Size, time and inode of files; None for a missing one."""
     found: Stamps = {}
     for name in names:
         try:
@@ -50,7 +49,7 @@ def stamp(folder: Path, names: Sequence[str] = FILES) -> Stamps:
 
 
 def model_folder(name: str) -> Path | None:
-    """The folder of a model, or that of the model of a run; None for what is no folder of heed's own."""
+    """The folder of a model, or of the model of a run; None if it is not in Heed's format."""
     path = Path(name)
     if (path / "recipe.toml").is_file() and not (path / "config.json").is_file():
         path /= "model"
@@ -58,7 +57,9 @@ def model_folder(name: str) -> Path | None:
 
 
 def remember(folder: Path, before: Stamps, translator: Any) -> None:
-    """Note beside its conversion how the model of a folder is opened; `before` are its stamps of before it was read."""
+    """Record next to its conversion how the model of a folder is opened; `before` are its stamps from before it was
+    read.
+    """
     conversion = getattr(getattr(translator.engines[0], "shared", None), "folder", None)
     plain = type(translator.source) is type(translator.target) is Subwords and not translator.source.special.before
     if conversion is None or not plain or len(translator.models) > 1 or len(translator.directions) > 1:
@@ -85,7 +86,7 @@ def remember(folder: Path, before: Stamps, translator: Any) -> None:
 
 
 def find(folder: Path, threads: int) -> "QuickTranslator | None":
-    """The translator of a folder that is as it was remembered, where its conversion is intact."""
+    """The translator of a folder that is unchanged since it was recorded, if its conversion is intact."""
     for path in cache_folder().glob(f"ctranslate2-*/{_note(folder)}"):
         facts = _read(path)
         if facts is None or facts["heed"] != __version__ or facts["stamps"] != stamp(folder, list(facts["stamps"])):
@@ -106,7 +107,7 @@ def _note(folder: Path) -> str:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What was remembered; None if it is damaged."""
+    """The record; None if it is damaged."""
     try:
         facts = settings.parse_json(path.read_text("utf-8"))
         stated = facts.pop("sha256")
@@ -126,7 +127,7 @@ class QuickTranslator:
         self.faults = Faults(Tables(self.vocabularies, facts["vocab_size"]), tuple(facts["languages"]))
 
     def translate(self, texts: Sequence[str], decoding: Mapping[str, Any]) -> list[Translation] | None:
-        """What `Translator.translate` returns, without what it tells of its inside; None where that one is needed."""
+        """The result of `Translator.translate` without access to the model; None if `Translator` itself is needed."""
         config = settings.read(DecodingConfig, {**asdict(self.decoding), **decoding})
         if not self._takes(config) or not all(map(_is_text, texts)):
             return None
@@ -151,7 +152,7 @@ class QuickTranslator:
         return plain and beam_options(config) is not None and forced_start(config, special) == special.before
 
     def _search(self, ids: Sentences, config: DecodingConfig) -> list[list[Any]] | None:
-        """The best hypotheses for each source; None if CTranslate2 cannot search one as asked."""
+        """The best hypotheses for each source; None if CTranslate2 does not support a search."""
         if not ids:
             return []
         most, start = self.facts["max_length"] - 1, len(forced_start(config, self.vocabularies[1].special))
@@ -172,7 +173,7 @@ class QuickTranslator:
 
 
 def _is_text(text: str) -> bool:
-    """Whether there is no half a character in it, which `Translator` refuses with a sentence."""
+    """Whether it has no lone surrogate, which `Translator` refuses with an error."""
     try:
         text.encode()
     except UnicodeEncodeError:

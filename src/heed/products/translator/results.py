@@ -1,4 +1,4 @@
-"""What a translator returns."""
+"""The results of a translator."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ class Candidate:
 
     @cached_property
     def token_scores(self) -> list[float]:
-        """The log-probability of each token; computed on first use where the search did not keep them."""
+        """The log probability of each token; computed on first use if the search did not keep them."""
         return self.scores() if callable(self.scores) else self.scores
 
 
 @dataclass(frozen=True)
 class TermUse:
-    """A glossary term that occurs in a text, its required translation, and whether the translation contains that."""
+    """A glossary term that occurs in a text, its required translation, and whether the translation contains it."""
 
     source: str
     target: str
@@ -36,7 +36,7 @@ class TermUse:
 
 @runtime_checkable
 class Inspector(Protocol):
-    """Computes what a translation shows of itself only when asked."""
+    """Computes details of a translation on demand."""
 
     def align(self, translations: Sequence["Translation"]) -> list[Links]: ...
 
@@ -47,7 +47,7 @@ class Inspector(Protocol):
 class Translation:
     """The best translation of a text, and with `nbest` the next ones.
 
-    `score` is the log-probability divided by the length penalty. For a text that was split it is the sum over its `parts`.
+    `score` is the log probability divided by the length penalty. For a split text it is the sum over its `parts`.
     """
 
     source: str
@@ -63,17 +63,17 @@ class Translation:
 
     @property
     def missing(self) -> list[TermUse]:
-        """The glossary terms that the translation lacks."""
+        """The glossary terms missing from the translation."""
         return [term for term in self.terms if not term.met]
 
     @property
     def token_scores(self) -> list[float]:
-        """The log-probability of each token."""
+        """The log probability of each token."""
         return self.nbest[0].token_scores
 
     @cached_property
     def alignment(self) -> Links:
-        """(source word, target word) pairs, read off the cross-attention."""
+        """(source word, target word) pairs, from the cross-attention."""
         return self.inspector.align([self])[0]
 
     @cached_property
@@ -87,7 +87,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class Score:
-    """How likely a model finds a given translation."""
+    """The probability of a given translation under a model."""
 
     source: str
     target: str
@@ -99,7 +99,8 @@ class Score:
 def join_parts(text: str, parts: list[Translation], nbest: int, inspector: Inspector | None) -> Translation:
     """The translation of a text from those of its parts; an empty text has none.
 
-    The k-th best of the whole joins the k-th best of each part, or its last where it has fewer, so there are always `nbest`.
+    The k-th best of the whole joins the k-th best of each part, or its last if it has fewer, so there are always
+    `nbest`.
     """
     if len(parts) == 1:
         return parts[0]

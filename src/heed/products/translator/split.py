@@ -1,4 +1,4 @@
-"""Long texts split into parts that a model allows, at the least harmful places."""
+"""Split long texts into parts that a model allows, at the least harmful points."""
 
 import re
 from bisect import bisect_right
@@ -54,18 +54,18 @@ def _parts(tag: str, text: str, vocabulary: Vocabulary, limit: int, cut_off: boo
 
 
 def source_size(text: str, vocabulary: Vocabulary) -> int:
-    """How many positions of a model a text takes, special tokens included."""
+    """The number of positions a text takes, including special tokens."""
     return len(vocabulary.special.before) + len(vocabulary.encode([text])[0]) + 1
 
 
 def split(text: str, size: Size, limit: int) -> list[str]:
-    """Parts of at most `limit` by `size`, verbatim: sentence by sentence, else clauses, words, characters."""
+    """Parts of at most `limit` by `size`, verbatim: sentences, else clauses, words, characters."""
     parts = _split(text, lambda part: size(part.strip()), limit, BOUNDARIES)
     return [part.strip() for part in parts if part.strip()]
 
 
 def _split(text: str, size: Size, limit: int, boundaries: list[str]) -> list[str]:
-    """Each part keeps the space after it: joined they are the text."""
+    """Each part keeps the space after it: joined they give the text."""
     if size(text) <= limit:
         return [text]
     if not boundaries:
@@ -90,7 +90,7 @@ def _halve(text: str, size: Size, limit: int) -> list[str]:
 
 
 def cut(text: str, size: Size, limit: int) -> str:
-    """The longest beginning of a text, in whole words, of at most `limit` subwords; in characters where one word has more."""
+    """The longest prefix of a text in whole words, of at most `limit` subwords; in characters if one word has more."""
     if size(text) <= limit:
         return text
     ends = [match.end() for match in re.finditer(r"\S+", text)]

@@ -1,4 +1,4 @@
-"""A translation in three stages: subwords, the search, and text. A file overlaps those of its chunks (`heed.bulk`)."""
+"""Translation in three stages: tokenization, search, and detokenization. `heed.bulk` overlaps the stages of chunks."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ Translator = Any  # that of translator.py, which calls the stages
 
 
 class Work(NamedTuple):
-    """Texts in the parts that the model allows, as the search takes them. `owners[i]` is the text that part i belongs to."""
+    """Texts in the parts that the model allows, as search input. `owners[i]` is the text of part i."""
 
     texts: Sequence[str]
     parts: list[str]
@@ -39,7 +39,7 @@ def prepare(
     too_long: str = "split",
     batch_tokens: int = 4096,
 ) -> Work:
-    """The first stage: subwords."""
+    """The first stage: tokenization."""
     parts, owners, ids = split_long(translator, texts, too_long)
     prefixes = _encode_prefixes(translator, prefix, len(texts), owners)
     required = translator.term_encoder.required(parts, glossary, config)
@@ -47,12 +47,12 @@ def prepare(
 
 
 def search(translator: Translator, work: Work) -> Hypotheses:
-    """The second: the best hypotheses for each part."""
+    """The second stage: the best hypotheses for each part."""
     return translator.search_ids(work.ids, work.config, work.prefixes, work.batch_tokens, work.required)
 
 
 def finish(translator: Translator, work: Work, found: Hypotheses) -> list[Translation]:
-    """The third: a translation of each text. Scores of tokens, and alignments, are computed when they are asked for."""
+    """The third stage: the translation of each text. Token scores and alignments are computed on demand."""
     scores = token_scores(translator.bundle, work.ids, found, work.batch_tokens)
     results: list[list[Translation]] = [[] for _ in work.texts]
     for owner, terms, *part in zip(work.owners, work.required, work.parts, work.ids, found, scores, strict=True):
@@ -80,7 +80,7 @@ def refuse_long(translator: Translator, texts: Sequence[str], advice: str) -> No
 
 
 def fitting(translator: Translator, texts: Sequence[str]) -> list[bool]:
-    """Whether each text has something to translate, and is short enough to be translated as one."""
+    """Whether each text is not empty, and short enough to be translated in one piece."""
     most = translator.max_source - len(translator.special[0].before) - 1
     cleaned = [translator.source.clean(text) for text in texts]
     return [
@@ -91,7 +91,7 @@ def fitting(translator: Translator, texts: Sequence[str]) -> list[bool]:
 def _encode_prefixes(
     translator: Translator, prefix: str | Sequence[str] | None, texts: int, owners: list[int]
 ) -> Sentences:
-    """The tokens that each part must begin with: the prefix of its text for the first part, none for the others."""
+    """The forced tokens of each part: the prefix of its text for the first part, none for the others."""
     if prefix is None:
         return [[] for _ in owners]
     each = [prefix] * texts if isinstance(prefix, str) else list(prefix)

@@ -1,4 +1,4 @@
-"""Translations that must contain glossary terms, in the positions of the words that the model would have used for them."""
+"""Translations that must contain glossary terms, at the positions of the words the model would have used."""
 
 import dataclasses
 import math
@@ -26,7 +26,7 @@ Job = tuple[list[int], list[int], list[Term], Replaced]  # a source, its prefix,
 
 @dataclasses.dataclass(frozen=True)
 class TermSearch:
-    """A beam search that must produce glossary terms; `rows` tell which words of a translation they replace."""
+    """A beam search that must produce glossary terms; `rows` say which words of a translation they replace."""
 
     bundle: ModelBundle
     encoder: TermEncoder
@@ -41,7 +41,7 @@ class TermSearch:
         required: Sequence[RequiredTerms],
         batch_tokens: int,
     ) -> Hypotheses:
-        """What an unconstrained search has found, with the sources whose terms are missing searched again."""
+        """The result of an unconstrained search; sources with missing terms are searched again."""
         missing = self.encoder.missing
         again = [row for row, own in enumerate(required) if any(missing(own.terms, h.tokens) for h in found[row])]
         sources, required = [sources[row] for row in again], [required[row] for row in again]
@@ -66,10 +66,9 @@ class TermSearch:
     def replaced_tokens(
         self, sources: Sentences, translations: Sentences, required: Sequence[RequiredTerms], batch_tokens: int
     ) -> list[Replaced]:
-        """For each translation without its terms: by the token that begins a term, the tokens that it replaces.
-
-        They begin the word that attends to the term most, of those that attend to nothing else more. Where there is none, or no
-        attention, a term is as likely as the model says.
+        """For each translation with missing terms: by the first token of a term, the tokens it replaces. They begin
+        the word that attends most to the term, among those that attend to nothing else more. If there is none, or no
+        attention, a term keeps the model's probability.
         """
         replaced: list[Replaced] = [{} for _ in sources]
         pairs = [(source, self.bundle.strip(ids)[0]) for source, ids in zip(sources, translations, strict=True)]
@@ -106,7 +105,7 @@ def _letters(vocabulary: Vocabulary, ids: list[int], words: np.ndarray, word: in
 
 
 def _add(replaced: dict[int, frozenset[int]], term: Term, tokens: frozenset[int], vocabulary: Vocabulary) -> None:
-    """A token that begins a word replaces only such tokens, and one within a word only others."""
+    """Tokens that begin a word replace only such tokens, and others only others."""
     for way in term:
         opens = vocabulary.pieces(way.tokens[:1])[0].startswith("▁")
         same = frozenset(token for token in tokens if vocabulary.pieces([token])[0].startswith("▁") == opens)
@@ -115,7 +114,7 @@ def _add(replaced: dict[int, frozenset[int]], term: Term, tokens: frozenset[int]
 
 
 def word_forms(encoder: TermEncoder, first: int, word: str) -> frozenset[int]:
-    """The tokens that begin a word or another form of it (cat, cats), `first` among them."""
+    """The tokens that begin a word or another form of it (cat, cats), including `first`."""
     shortest = max(2, math.ceil(SHARED_PREFIX * len(word)))
     opens = encoder.vocabulary.pieces([first])[0].startswith("▁")
     pieces = encoder.sorted_pieces[opens]

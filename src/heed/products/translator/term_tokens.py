@@ -1,4 +1,4 @@
-"""Glossary terms as tokens that a search must produce, and what became of them."""
+"""Glossary terms as tokens that a search must produce, and whether it did."""
 
 import dataclasses
 import unicodedata
@@ -22,7 +22,7 @@ CONTEXTS = ("", "a ", "가 ", "(", "-", '"', "/", "。")  # what may stand befor
 
 
 class RequiredTerms(NamedTuple):
-    """The glossary terms in a text, the tokens that each must become, and its span of source tokens."""
+    """The glossary terms in a text, the tokens of each, and its span of source tokens."""
 
     matches: list[Match]
     terms: list[Term]
@@ -70,13 +70,13 @@ class TermEncoder:
         return start, max(start + 1, end)
 
     def missing(self, terms: Sequence[Term], tokens: Sequence[int]) -> Counter[Term]:
-        """The terms that a translation lacks."""
+        """The terms missing from a translation."""
         return (
             Automaton(terms, self.letters, self.vocabulary.special.before).missing_terms(tokens) if terms else Counter()
         )
 
     def uses(self, required: RequiredTerms, tokens: Sequence[int]) -> list[TermUse]:
-        """Which terms a translation contains; of a term that it has too seldom, the last ones are missing."""
+        """Which terms a translation contains; of a term that occurs too rarely, the last ones are missing."""
         missing, uses = self.missing(required.terms, tokens), []
         for match, term in reversed(list(zip(required.matches, required.terms, strict=True))):
             uses.append(TermUse(match.source, match.target, met=not missing[term]))
@@ -84,7 +84,7 @@ class TermEncoder:
         return uses[::-1]
 
     def can_spell(self, text: str) -> bool:
-        """Whether the model has the subwords, and the room, to write a text as it is."""
+        """Whether the model has the subwords, and the space, to write a text verbatim."""
         try:
             return bool(self.term(text, fixed=True))
         except ValueError:
@@ -116,7 +116,7 @@ class TermEncoder:
         return found
 
     def _ways(self, text: str) -> Iterator[Variant]:
-        """The tokens of a term in different contexts, where they decode to exactly the term."""
+        """The tokens of a term in different contexts, if they decode to exactly the term."""
         encode, decode, special = self.vocabulary.encode, self.vocabulary.decode, self.vocabulary.special
         banned = {special.unknown, special.last, special.pad, *special.never}
         for before in CONTEXTS:
@@ -131,7 +131,7 @@ class TermEncoder:
 
 
 class _Pieces:
-    """Tables of all pieces of a vocabulary, which take a while for a large one: made when they are needed."""
+    """Tables of all pieces of a vocabulary, built on demand since they take a while for a large one."""
 
     def __init__(self, vocabulary: Vocabulary, vocab_size: int):
         self.vocabulary, self.vocab_size = vocabulary, vocab_size
@@ -152,7 +152,7 @@ class _Pieces:
 
 
 def add_split_terms(translation: Translation, glossary: Glossary) -> Translation:
-    """Report as missing the terms that splitting a text into parts has cut through."""
+    """Report terms that were split between parts of a text as missing."""
     if len(translation.parts) < 2 or not glossary:
         return translation
     matched = Counter((match.source, match.target) for match in glossary.matches(translation.source))
@@ -167,14 +167,16 @@ def _byte(piece: str) -> int | None:
 
 
 def _begins(piece: str) -> bool:
-    """Whether it would lengthen the word before it; Hangul would not, since particles follow words."""
+    """Whether it would extend the word before it; Hangul would not, since particles follow words."""
     if (byte := _byte(piece)) is not None:
         return char_class(chr(byte)) == "word" if byte < 128 else False
     return bool(piece) and char_class(piece[0]) == "word" and not piece.startswith("▁")
 
 
 def _ends(piece: str) -> bool:
-    """Whether no word can follow without a space: after letters and closing marks; bytes beyond ASCII are parts of letters."""
+    """Whether no word can follow without a space: after letters and closing marks; bytes beyond ASCII are parts of
+    letters.
+    """
     if (byte := _byte(piece)) is not None:
         return byte >= 128 or _ends(chr(byte))
     return bool(piece) and (char_class(piece[-1]) in ("word", "hangul") or piece[-1] in CLOSING)

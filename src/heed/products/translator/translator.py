@@ -1,4 +1,4 @@
-"""Text in, translation out: models with their vocabularies and a search."""
+"""Translation: text in, text out; models with their vocabularies and a search."""
 
 import copy
 import dataclasses
@@ -76,17 +76,17 @@ class Translator(Product):
 
     @property
     def guards(self) -> Guards:
-        """What keeps its searches from loops, overlong translations and copies."""
+        """What prevents loops, overlong translations and copies."""
         languages = self.facts.get("languages") or {}
         return Guards(self.bundle, (languages.get("source"), languages.get("target")))
 
     @property
     def directions(self) -> list[Direction]:
-        """The languages that it translates, as (source, target); none where its folder does not say."""
+        """The supported directions, as (source, target); none if the folder does not say."""
         return list(self._directions.pairs)
 
     def toward(self, source: str | None = None, target: str | None = None) -> "Translator":
-        """The translator of one direction, with the same weights and engines; where there is but one, this one."""
+        """The translator of one direction, with the same weights and engines; this one if there is only one."""
         chosen = self._directions.choose(source, target)
         if len(self._directions.pairs) < 2:
             return self
@@ -99,7 +99,9 @@ class Translator(Product):
         return own
 
     def twin(self) -> "Translator":
-        """The same weights and engines with modules of their own: two threads may use the two at once, also to look inside."""
+        """The same weights and engines with separate modules: two threads may use the two at once, also for
+        inspection.
+        """
         own, weights = (
             copy.copy(self),
             {id(own): own for model in self.models for own in model.state_dict(keep_vars=True).values()},
@@ -116,10 +118,9 @@ class Translator(Product):
         self.source, self.target = bundle.vocabularies
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Choose the search engine: "torch" is the reference; "ctranslate2", for one model on the CPU, is faster and rounds weights.
-
-        "auto" is CTranslate2 where it can be used. Searches that an engine does not support still run on torch. `kind` is
-        CTranslate2's number format: "int8" by default, where the CPU supports it, or "float32".
+        """Choose the search engine: "torch" is the reference; "ctranslate2", for one model on the CPU, is faster and
+        quantizes weights. "auto" is CTranslate2 if possible. Unsupported searches run on torch. `kind` is
+        CTranslate2's number format: "int8" (default, if the CPU supports it) or "float32".
         """
         if engine not in ENGINES:
             raise ValueError(f"engine is {engine!r}; it must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
@@ -149,17 +150,18 @@ class Translator(Product):
         sentences: bool = False,
         **decoding: Any,
     ) -> Any:
-        """The translations of texts, in their order; for a single text, one translation.
+        """Translate texts, in order; a single text gives one translation. `source` and `target` are languages,
+        required for a model with several directions.
 
-        `source` and `target` are languages: a model of several directions needs to know which.
+        A text is one unit; with `sentences`, its layout is kept, each sentence is translated separately, and URLs,
+        template variables and long numbers are kept, as in the service. `parts` of a translation are then its
+        sentences.
 
-        A text is one unit; with `sentences`, its layout stays, each of its sentences is translated by itself, and URLs, template
-        variables and long numbers are kept, as in the service. `parts` of a translation are then its sentences.
-
-        `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is what a translation
-        must begin with. A text with more subwords than the model allows is translated in parts, cut with too_long="cut"
-        (`source` is what was read), or refused with too_long="refuse". Terms of `glossary` that occur in a text are
-        translated as it says, and those in `keep` stay (docs/guides/glossary.md); `terms` of a translation lists them.
+        `decoding` are settings of DecodingConfig (beam, nbest, length_penalty, sample, ...). `prefix` is a forced
+        beginning. A text with more subwords than the model allows is translated in parts, truncated with
+        too_long="cut" (`source` is what was read), or refused with too_long="refuse". Terms in `glossary` are
+        translated as specified, and those in `keep` are left untranslated (docs/guides/glossary.md); `terms` of a
+        translation lists them.
         """
         options = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
         options |= {"glossary": glossary, "keep": keep}
@@ -176,7 +178,7 @@ class Translator(Product):
         return stages.finish(self, work, stages.search(self, work))
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
-        """How likely each target is, given its source."""
+        """The log probability of each target, given its source."""
         stages.refuse_long(self, sources, "it cannot be scored as a whole; remove it, or shorten it")
         ids, special = self.encode_pairs(sources, targets), self.special[1]
         each = in_batches(self.bundle.token_logprobs, ids, [len(s) + len(t) for s, t in ids], batch_tokens)
@@ -209,7 +211,7 @@ class Translator(Product):
         return attention_trace.trace_pair(self.model, self.encode_pairs([source], [target])[0], self.special).maps
 
     def attentions_of(self, translation: Translation) -> dict[str, np.ndarray]:
-        """All attention weights of the (first) model for a translation: one row for each of its tokens."""
+        """All attention weights of the (first) model for a translation: one row per token."""
         if count := len(translation.parts):
             raise ValueError(f"the text was translated in {count} parts: get the attentions from each part")
         rows, (ids, special) = len(translation.ids), self.bundle.strip(translation.ids)
@@ -235,7 +237,7 @@ class Translator(Product):
         return forward_trace.trace(self.guards, text, translation, config, query, choice, token)
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
-        """Texts with given translations as ids; those longer than the model allows are refused."""
+        """Texts with given translations as ids; those too long for the model are refused."""
         return self.bundle.encode_pairs(sources, targets)
 
     def search_ids(
@@ -246,14 +248,14 @@ class Translator(Product):
         batch_tokens: int = 4096,
         required: Sequence[RequiredTerms] = (),
     ) -> Hypotheses:
-        """The best hypotheses for each source, each beginning with its prefix and containing its required terms."""
+        """The best hypotheses for each source, with their prefixes and required terms."""
         pipeline = SearchPipeline(self.engines, self.guards, self.term_encoder, self.alignment_rows)
         return pipeline.search(Job(ids, prefixes, required, batch_tokens, range(len(ids))), config)
 
     def parts(self, text: str) -> list[str]:
-        """A text split into parts of the length that the model allows."""
+        """A text split into parts that the model allows."""
         return stages.split_long(self, [text], "split").texts
 
     def search_config(self, changes: Mapping[str, Any]) -> DecodingConfig:
-        """Its search settings with some changed."""
+        """Its search settings with some changes."""
         return settings.read(DecodingConfig, {**dataclasses.asdict(self.decoding), **changes})

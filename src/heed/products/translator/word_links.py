@@ -12,9 +12,9 @@ _WORD = re.compile(r"\S+")
 def word_links(
     translator: Any, sources: Sequence[str], targets: Sequence[str], align: Align | None = None
 ) -> list[WordLinks]:
-    """The links of each pair; none if the model has no attention, or if a side is empty or longer than the model allows.
-
-    `align(sources, targets, sizes)` aligns the other pairs, with their sizes in subwords; the default is the translator itself.
+    """The links of each pair; none if the model has no attention, or if a side is empty or too long for the model.
+    `align(sources, targets, sizes)` aligns the other pairs, with their sizes in subwords (default: the translator
+    itself).
     """
     links: list[WordLinks] = [[] for _ in sources]
     if getattr(translator.model.config, "attention", None) == "off":
@@ -32,6 +32,8 @@ def word_links(
 
 
 def word_spans(text: str, start: int, end: int, words: int) -> list[tuple[int, int]]:
-    """The positions of the words of `text[start:end]` in the text; none if there are not as many as expected."""
+    """The positions of the words of `text[start:end]` in the text; none if their number differs from what is
+    expected.
+    """
     spans = [(start + match.start(), start + match.end()) for match in _WORD.finditer(text[start:end])]
     return spans if len(spans) == words else []

@@ -1,4 +1,4 @@
-"""What to try next. Each piece of advice comes from a measurement of the run, and has its numbers in the sentence."""
+"""What to try next. Each piece of advice is based on a measurement of the run, with its numbers in the sentence."""
 
 from collections.abc import Callable
 
@@ -14,5 +14,5 @@ RULES: tuple[Callable[[Findings], Advice | None], ...] = (
 
 
 def advise(findings: Findings) -> list[Advice]:
-    """All advice whose measurement calls for it, the most general first."""
+    """All advice that the measurements call for, the most general first."""
     return [advice for rule in RULES if (advice := rule(findings)) is not None]

@@ -1,4 +1,4 @@
-"""Pictures of a report: lines as SVG, bars as tables. Their colours are the page's, so they follow light and dark."""
+"""Charts of a report: lines as SVG, bars as tables. They use the page's colours, and so follow light and dark mode."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ def _drawn(line: Line, x: Callable[[float], float], y: Callable[[float], float],
 
 
 def thinned(points: Points) -> Points:
-    """At most `MOST_POINTS` points: neighbours are averaged, so that a long log does not become a smear."""
+    """At most `MOST_POINTS` points: neighbours are averaged, so that a long log stays readable."""
     size = -(-len(points) // MOST_POINTS)
     if size <= 1:
         return points

@@ -1,4 +1,4 @@
-"""From a run folder to the findings of its report. Kept translations are used again; what is missing is made now."""
+"""Collect the findings of a report from a run folder. Stored translations are reused; the rest is computed now."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,9 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What to look at: `test` are sources and references; `against` another run, None for the one before, "" for none."""
+    """What to analyse: `test` are sources and references; `against` another run, None for the previous one, "" for
+    none.
+    """
 
     test: tuple[list[str], list[str]] | None = None
     against: str | None = None
@@ -49,7 +51,7 @@ class Options:
 
 
 def collect(folder: Path, options: Options, tell: Tell = lambda what: None) -> Findings:
-    """Measure a run; what its task does not have, or what cannot be measured any more, is left out with a note."""
+    """Analyse a run; what its task lacks, or what can no longer be measured, is skipped with a note."""
     recipe, notes = _recipe(folder), []
     task = recipe.task
     log = read_training(folder, [metric.name for metric in task.metrics])
@@ -93,14 +95,14 @@ def _recipe(folder: Path) -> Recipe:
 
 
 def _as_finished(recipe: Recipe, facts: Mapping[str, Any]) -> Recipe:
-    """The recipe with the search settings of the model: its length penalty may have been chosen at the end."""
+    """The recipe with the search settings of the model: its length penalty may have been tuned at the end."""
     if recipe.decoding is None:
         return recipe
     return dataclasses.replace(recipe, decoding=read_config(type(recipe.decoding), facts.get("decoding", {})))
 
 
 def _prepared(recipe: Recipe, folder: Path, notes: list[str]) -> Prepared | None:
-    """The data of the run, from the cache if they are there. The trained model's own vocabulary is used."""
+    """The data of the run, cached if possible, with the trained model's own vocabulary."""
     if recipe.filters is not None:
         recipe = dataclasses.replace(recipe, filters=dataclasses.replace(recipe.filters, rejected=None))
     base = open_package(folder / "model")
@@ -112,7 +114,7 @@ def _prepared(recipe: Recipe, folder: Path, notes: list[str]) -> Prepared | None
 
 
 def _validate(recipe: Recipe, folder: Path, prepared: Prepared, device: str) -> FinalValidation:
-    """What the model says on the validation set, as at the end of training."""
+    """The model's outputs on the validation set, as at the end of training."""
     model = open_package(folder / "model").model.to(choose_device(device))
     found = recipe.task.validation(recipe, prepared).run(model)
     facts = model_folder.read_config(folder / "model")
@@ -158,7 +160,7 @@ def _translate(folder: Path | str, sources: list[str], options: Options, **searc
 
 
 def training_text(prepared: Prepared, sources: list[str], references: list[str]) -> TrainingText:
-    """Count in the training text the words of the references, and the sources that are there too."""
+    """Count the words of the references, and the sources, in the training text."""
     corpus, vocabularies = prepared.train, tuple(prepared.processors.values())
     known = set(map(vocabularies[0].clean, sources))
     seen = {text for text in _texts(corpus, corpus.source, vocabularies[0]) if text in known}
@@ -169,13 +171,13 @@ def training_text(prepared: Prepared, sources: list[str], references: list[str])
 
 
 def _texts(corpus: Corpus, side: CorpusSide, vocabulary: Any) -> Iterator[str]:
-    """One side of the corpus as text, as it was trained on: without what was filtered or held out."""
+    """One side of the corpus as trained on: without what was filtered or held out."""
     for i in range(min(len(corpus), MOST_PAIRS)):
         yield side.text[i] if side.text is not None else vocabulary.decode(side[i].tolist())
 
 
 def _against(folder: Path, outputs: Outputs, is_test: bool, options: Options, tell: Tell) -> Against | None:
-    """The comparison with the other run; without one, or where it is this run itself, None."""
+    """The comparison with the other run; None without one, or if it is this run itself."""
     other = options.against if options.against is not None else run_before(folder, outputs, is_test)
     if not other:
         return None
@@ -189,7 +191,7 @@ def _against(folder: Path, outputs: Outputs, is_test: bool, options: Options, te
 
 
 def _validated_by(other: str, folder: Path, outputs: Outputs, options: Options) -> list[str]:
-    """What another model says on the validation set of a run, direction by direction."""
+    """The outputs of another model on the validation set of a run, direction by direction."""
     recipe, kept = _recipe(folder), final_validation.read(folder)
     beam, rows = validation_search(recipe).beam, iter(outputs)
     pairs = {"-".join(map(str, pair)): pair for pair in recipe.data.directions}
@@ -202,7 +204,7 @@ def _validated_by(other: str, folder: Path, outputs: Outputs, options: Options) 
 
 
 def run_before(folder: Path, outputs: Outputs, is_test: bool = False) -> str | None:
-    """The latest other run beside this one that was finished before it and validated on the same sentences."""
+    """The latest other run in the same folder that finished before this one and was validated on the same sentences."""
     ended = _ended(folder)
     if is_test or ended is None:
         return None
@@ -219,7 +221,7 @@ def _ended(folder: Path) -> int | None:
 
 
 def _kept_translations(folder: Path, outputs: Outputs) -> list[str] | None:
-    """What another run said on the same sentences, if it was kept."""
+    """The outputs of another run on the same sentences, if they were stored."""
     try:
         kept = final_validation.read(folder)
     except ValueError:

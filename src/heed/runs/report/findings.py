@@ -1,4 +1,4 @@
-"""What a report says of a run: everything that was measured, and nothing that was not."""
+"""The contents of a report: everything that was measured, and nothing else."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,9 +27,8 @@ class SetScores:
 
 @dataclass(frozen=True)
 class TrainingText:
-    """What of the training text matters for a report. `counted`: how many of its `pairs` were read for it.
-
-    `frequencies` are of the words of the references; `overlap` is how many of the sources are in the training text too.
+    """Statistics of the training text. `counted`: how many of its `pairs` were read. `frequencies` are those of
+    reference words; `overlap` is how many of the sources are also in the training text.
     """
 
     pairs: int
@@ -40,7 +39,7 @@ class TrainingText:
 
 @dataclass(frozen=True)
 class Against:
-    """Another run on the same sentences: it is the first system of the comparison, this run the second."""
+    """Another run on the same sentences: the first system of the comparison; this run is the second."""
 
     name: str
     comparison: Comparison
@@ -71,14 +70,14 @@ class Findings:
 
     @property
     def metric(self) -> str:
-        """The metric that decides which model is best."""
+        """The metric that determines the best model."""
         chosen = self.recipe.training.metric
         return self.recipe.task.best if chosen == "auto" else chosen
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What was measured, and what to do about it. A `command` is complete but for what only the user knows."""
+    """What was measured, and what to do about it. A `command` is complete except for what only the user knows."""
 
     name: str
     measured: str

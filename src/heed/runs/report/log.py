@@ -1,4 +1,4 @@
-"""What the log of a run says of its training."""
+"""The training log of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ LAST = 10  # log lines whose mean is the training loss at the end
 class TrainingLog:
     """By step: `train` is the training loss, `valid` every metric of the validations, `speed` is in target tokens per second.
 
-    `ended_by` is "steps", "time" or "patience", "" if that is not known; after step `cooldown_from` the rate fell, 0 if it did not.
+    `ended_by` is "steps", "time" or "patience", "" if unknown; the rate decays after step `cooldown_from`, 0 if it
+    does not.
     """
 
     train: Points
@@ -41,13 +42,13 @@ class TrainingLog:
 
     @property
     def final_train_loss(self) -> float | None:
-        """The mean of the last training losses that were logged."""
+        """The mean of the last logged training losses."""
         last = [loss for _, loss in self.train[-LAST:]]
         return sum(last) / len(last) if last else None
 
 
 def read_training(folder: Path, metrics: Sequence[str]) -> TrainingLog:
-    """Read log.jsonl of a run folder; `metrics` are the names of those that are validated."""
+    """Read log.jsonl of a run folder; `metrics` are the names of the validation metrics."""
     lines = read_log(folder)
     curve = RunCurve(folder.name, "", lines)
 
@@ -72,13 +73,13 @@ def read_training(folder: Path, metrics: Sequence[str]) -> TrainingLog:
 
 
 def _get(line: Mapping[str, Any], name: str, default: Value) -> Value:
-    """What a line says, if it is of the type that it should be."""
+    """The value of an entry, if it has the right type."""
     value = line.get(name)
     return value if type(value) is type(default) else default
 
 
 def _seconds(lines: Sequence[Mapping]) -> float:
-    """The time of training and validation; the clock starts anew when a run is resumed."""
+    """The time of training and validation; the clock restarts when a run is resumed."""
     total, last = 0.0, 0.0
     for line in lines:
         if line["kind"] == "start":

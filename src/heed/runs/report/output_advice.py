@@ -1,4 +1,4 @@
-"""Advice from the data of a run, and from what is wrong in its translations."""
+"""Advice based on the data of a run and on errors in its translations."""
 
 from heed.evaluation.analysis import WordGroup
 from heed.runs.report.findings import Advice, Findings

@@ -1,4 +1,4 @@
-"""The sections of a report, each an HTML string; one that has nothing to say is empty."""
+"""The sections of a report, each an HTML string; empty if there is nothing to show."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -20,7 +20,7 @@ EXAMPLES = 3  # of the best, the middle and the worst sentences, each
 
 
 def scores(f: Findings) -> str:
-    """Return the scores with their signatures; of a task without translations, its metrics."""
+    """Return the scores with their signatures; for a task without translations, its metrics."""
     if f.sets:
         return "".join(_set_scores(one) for one in f.sets)
     metrics = [metric for metric in f.recipe.task.metrics if metric.name in f.final]
@@ -51,7 +51,7 @@ def _card(name: str, value: str, note: str, below: str) -> str:
 
 
 def next_steps(f: Findings) -> str:
-    """Return the advice, or that nothing calls for any."""
+    """Return the advice, or that there is none."""
     found = advise(f)
     hint = "Each is based on something measured in this run."
     if not found:
@@ -121,7 +121,7 @@ def _verdict(one: Difference, name: str) -> str:
 
 
 def problems(f: Findings) -> str:
-    """Return where translations go wrong: by length, by how rare words are, and the counts of known faults."""
+    """Return the error analysis: by length, by word frequency, and counts of known faults."""
     a = f.analysis
     if a is None:
         return ""
@@ -162,7 +162,7 @@ def _faults(f: Findings) -> str:
 
 
 def examples(f: Findings) -> str:
-    """Return some of the best, the middle and the worst sentences, with the differences marked."""
+    """Return some of the best, middle and worst sentences, with the differences marked."""
     rows = list(reversed(f.sentences))
     if not rows:
         return ""
@@ -232,7 +232,7 @@ def notes(f: Findings) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it."""
+    """A duration in words."""
     if seconds < 90:
         return f"{seconds:.0f} seconds"
     minutes = round(seconds / 60)

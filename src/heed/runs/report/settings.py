@@ -1,4 +1,4 @@
-"""What a report asks of the settings of a run."""
+"""Questions of a report about the settings of a run."""
 
 from dataclasses import MISSING, fields
 from typing import Any
@@ -8,19 +8,19 @@ from heed.runs.report.findings import Findings
 
 
 def can_sample_subwords(f: Findings) -> bool:
-    """Whether BPE-dropout is off and could be on."""
+    """Whether BPE-dropout is off but possible."""
     task, subwords = f.recipe.task, f.recipe.subwords
     able = getattr(task, "samples_subwords", False) and not f.recipe.model.vocabulary and not f.recipe.model.folder
     return able and subwords.kind != "words" and not subwords.sampling
 
 
 def either(ways: list[str]) -> str:
-    """One of the ways, in words."""
+    """One of the options, as text."""
     return ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])} or {ways[-1]}"
 
 
 def chosen(recipe: Recipe) -> dict[str, Any]:
-    """The settings that differ from their defaults, by section.name: what someone chose for this run."""
+    """The non-default settings by section.name."""
     sections, found = recipe.sections(), {}
     for section in SECTIONS:
         own = recipe.task.settings if section == "task" else getattr(recipe, section)

@@ -1,4 +1,4 @@
-"""Advice from the curves of a run: whether it learned too little, too much, or too fast."""
+"""Advice based on the curves of a run: underfitting, overfitting, or too high a learning rate."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ def diverged(f: Findings) -> Advice | None:
 
 
 def still_improving(f: Findings) -> Advice | None:
-    """Before the cool-down, if there was one: in it, every run improves."""
+    """Before the cool-down, if there was one: during it, every run improves."""
     found = _last_quarter(f, f.log.cooldown_from or f.log.steps)
     if found is None or found.step_of_best != found.last[0] or found.gain < IMPROVING:
         return None
@@ -42,7 +42,7 @@ def still_improving(f: Findings) -> Advice | None:
 
 
 def _longer(f: Findings) -> tuple[str, str]:
-    """What to do, and the command: what can be resumed is."""
+    """What to do, and the command: runs are resumed if possible."""
     resume, steps = f"heed train --out {f.folder} --resume", f"--set training.steps={2 * f.log.steps}"
     if not f.log.finished:
         return "Resume the run: it has not finished.", resume
@@ -133,7 +133,7 @@ def too_small(f: Findings) -> Advice | None:
 
 @dataclass(frozen=True)
 class _LastQuarter:
-    """The chosen metric over the last quarter of training; `gain` and `loss_since_best` are in proportion."""
+    """The chosen metric over the last quarter of training; `gain` and `loss_since_best` are relative."""
 
     label: str
     decimals: int
@@ -153,13 +153,13 @@ def _metric(f: Findings) -> Metric:
 
 
 def _best(points: Points, metric: Metric) -> tuple[float, float]:
-    """The step and the value of the best validation; of several, the first."""
+    """The step and value of the best validation; the first in case of ties."""
     sign = 1 if metric.higher_is_better else -1
     return max(points, key=lambda point: (sign * point[1], -point[0]))
 
 
 def _last_quarter(f: Findings, last: int) -> _LastQuarter | None:
-    """Of the steps up to `last`. None with fewer than three validations: two points are no curve."""
+    """For the steps up to `last`. None with fewer than three validations: two points are not a curve."""
     metric = _metric(f)
     points = [point for point in f.log.valid.get(f.metric, ()) if point[0] <= last]
     sign = 1 if metric.higher_is_better else -1

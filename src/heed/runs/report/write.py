@@ -1,4 +1,4 @@
-"""The report of a run as one page that loads nothing from elsewhere."""
+"""The report of a run as one self-contained page."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def write_report(
     options: Options | None = None,
     tell: Callable[[str], None] = lambda what: None,
 ) -> Path:
-    """Measure a run and write its page, by default into its folder; returns where."""
+    """Analyse a run and write its page, by default into its folder; returns the path."""
     out = out or folder / FILE
     if out.is_dir():
         raise ValueError(f"--out {out} is a folder: give the name of a file")

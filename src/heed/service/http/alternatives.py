@@ -1,4 +1,4 @@
-"""Alternatives to one word of a translation, each with the sentence completed from there."""
+"""Alternatives for one word of a translation, each with the sentence completed from there."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ MAX_DECODED = 4_000  # subwords of the sentence times first tokens: a model has 
 
 
 class Alternative(NamedTuple):
-    """A word with its probability there, and the whole sentence with that word and its score."""
+    """A word with its probability, and the whole sentence with that word and its score."""
 
     word: str
     probability: float
@@ -33,7 +33,9 @@ class Alternative(NamedTuple):
 def alternatives(
     translator: Translator, text: str, translation: str, word: int, count: int, terms: Glossary = NO_TERMS
 ) -> dict[str, Any]:
-    """The likeliest words at a position; "" means that the sentence ends there. Completed sentences contain the terms."""
+    """The most likely words at a position; "" means that the sentence ends there. Completed sentences contain the
+    terms.
+    """
     words = translation.split()
     if not 0 <= word <= len(words):
         raise ValueError(f"word is {word}; the translation has {len(words)} words, counted from 0")
@@ -69,7 +71,7 @@ def alternatives(
 
 
 def _check_cost(length: int, count: int) -> None:
-    """Refuse what would keep others waiting: every first token is decoded to the end of the sentence."""
+    """Refuse requests that would block others: every first token is decoded to the end of the sentence."""
     if length > (most := MAX_DECODED // (CANDIDATES * count)):
         allowed = f"with a count of {count}, at most {most} are allowed"
         raise ValueError(f"the sentence has {length} subwords; {allowed}")
@@ -78,7 +80,7 @@ def _check_cost(length: int, count: int) -> None:
 def _current(
     translator: Translator, source: list[int], target: list[int], word: int, shown: tuple[str, str]
 ) -> Alternative:
-    """The word of the translation itself, with its sentence; both are given as they are shown."""
+    """The word of the translation itself, with its sentence, as given."""
     forced = len(translator.special[1].before)
     scores = translator.bundle.token_logprobs([(source, target)])[0][forced:]
     numbers = words_of(translator.target.pieces(target))
@@ -95,7 +97,7 @@ def _next_token_probs(translator: Translator, source: list[int], prefix: list[in
 
 
 def _first_tokens(translator: Translator, probs: Tensor, prefix: list[int], count: int) -> list[int]:
-    """The likeliest tokens that begin a new word."""
+    """The most likely tokens that begin a new word."""
     tokens = probs.topk(min(probs.shape[-1], 4 * count)).indices.tolist()
     own = translator.special[1]
     special = {own.pad, own.unknown, own.first, own.last, *own.before, *own.never}
@@ -107,7 +109,7 @@ def _first_tokens(translator: Translator, probs: Tensor, prefix: list[int], coun
 def _decode(
     translator: Translator, source: list[int], starts: list[list[int]], wanted: RequiredTerms
 ) -> list[tuple[Hypothesis, list[float]]]:
-    """The best hypothesis for each beginning, with the log-probability of each token; without special tokens before it."""
+    """The best hypothesis for each prefix, with the log probability of each token; without special tokens before it."""
     if not starts:
         return []
     beam = min(2, translator.decoding.beam)

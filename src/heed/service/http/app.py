@@ -1,4 +1,4 @@
-"""The application: its routes, the headers of every response, limits of bodies, and error handling."""
+"""The application: routes, response headers, body limits, and error handling."""
 
 import asyncio
 import hashlib
@@ -117,7 +117,7 @@ def _add_pages(app: FastAPI, service: Service) -> None:
 
 
 def _asset(name: str, cached_tags: str) -> Response:
-    """A file of the page, unless the browser has it already, as its If-None-Match header says."""
+    """A file of the page, unless the browser has it already, according to its If-None-Match header."""
     asset = page.asset(name)
     if asset is None:
         raise Refusal(404, "page not found")
@@ -131,14 +131,14 @@ def _asset(name: str, cached_tags: str) -> Response:
 
 
 class TooManyBytes(Refusal):
-    """The bodies of all requests take up the memory that they may."""
+    """The bodies of all requests use as much memory as allowed."""
 
     def __init__(self):
         super().__init__(503, "too many uploads at once: try again later", 1)
 
 
 def error_body(path: str, status: int, message: str) -> dict[str, Any]:
-    """The JSON of an error: on OpenAI's paths in the shape that its clients read."""
+    """The JSON of an error; on OpenAI's paths in the form that its clients expect."""
     return completions.error_body(status, message) if path.startswith(OPENAI) else {"error": message}
 
 
@@ -150,7 +150,9 @@ def error_response(path: str, error: Refusal) -> JSONResponse:
 
 
 class DrainingResponse(JSONResponse):
-    """An answer before the body has been read. Some clients read it only after sending all: so the rest is received and dropped."""
+    """A response before the body has been read. Some clients read it only after sending everything, so the rest is
+    received and dropped.
+    """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [*self.raw_headers, (b"connection", b"close")]
@@ -227,7 +229,9 @@ class ServiceMiddleware:
             self.service.metrics.seconds.add(time.monotonic() - start, labels[:1])
 
     def _check(self, scope: Scope) -> None:
-        """Before a body is read: refuse another host, a body that is too long, or one without room for it or for its work."""
+        """Before a body is read: refuse another host, a body that is too long, or one without room for it or its
+        work.
+        """
         limits = self.service.limits
         check_host(scope, self.service.settings.allowed_hosts)
         if scope["method"] == "POST":
@@ -241,12 +245,12 @@ class ServiceMiddleware:
             raise TooManyBytes
 
     def _route_path(self, scope: Scope) -> str:
-        """The path of the route, not that of the request, which can be anything."""
+        """The path of the route, not of the request, which can be anything."""
         return getattr(scope.get("route"), "path", "other")
 
 
 def _declared_size(scope: Scope, most: int) -> int:
-    """The length of a body by its headers, or the most it may have if they do not say."""
+    """The length of a body according to its headers, or the maximum if they do not say."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"")
     if length.isdigit():
@@ -255,7 +259,7 @@ def _declared_size(scope: Scope, most: int) -> int:
 
 
 class _CountedBody:
-    """Counts the bytes of one body as they arrive; if there is no room for them it is refused, and no longer counted."""
+    """Counts the bytes of one body as they arrive; if there is no room for them it is refused and no longer counted."""
 
     def __init__(self, middleware: ServiceMiddleware, receive: Receive):
         self.middleware, self.receive = middleware, receive

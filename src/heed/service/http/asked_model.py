@@ -1,4 +1,4 @@
-"""A model that is served, and the thread in which it is asked."""
+"""A served model, and the thread that runs it."""
 
 import math
 import time
@@ -36,7 +36,9 @@ class AskedModel:
         self.workers = [self.worker]
 
     def run(self, key: tuple, items: list[Any]) -> list[tuple[Any, Exception | None]]:
-        """A batch, in the worker's thread. An error is a result: a batch that fails is run again, and a text would lose tokens."""
+        """A batch, in the worker's thread. Errors are results: a failed batch would be rerun, and a text would lose
+        tokens.
+        """
         return [_outcome(item) for item in items]
 
     def ask(self, ticket: Ticket, kind: str, call: Callable[[], Any], size: int) -> Any:
@@ -55,11 +57,11 @@ class AskedModel:
             raise ValueError(f"the text has {tokens:,} tokens; the limit for inspection is {most:,}: shorten it")
 
     def look(self, ticket: Ticket, text: str, code: str | None) -> TextTrace:
-        """A text as it is seen inside the model; `code` is the control code, for CTRL models."""
+        """A text inside the model; `code` is the control code, for CTRL models."""
         raise NotImplementedError
 
     def facts(self) -> dict[str, Any]:
-        """What /v1/models says of it."""
+        """Its entry in /v1/models."""
         config, known = self.model.config, getattr(self.product, "facts", {})
         vocabulary = getattr(self.product, "vocabulary", None)
         return {
@@ -73,7 +75,7 @@ class AskedModel:
         }
 
     def caption(self) -> str:
-        """One line that describes it."""
+        """A one-line description."""
         facts = self.facts()
         heads = f" · {facts['heads']} heads" if facts["heads"] else ""
         return f"{self.name} · {facts['layers']} layers{heads} · {facts['weights'] / 1e6:.1f}M weights"
@@ -84,7 +86,7 @@ Step = TypeVar("Step")
 
 
 def next_slice(found: Iterator[Step]) -> list[Step]:
-    """The next steps, as many as a slice has time for."""
+    """The next steps, as many as fit in a time slice."""
     end, steps = time.monotonic() + SLICE_SECONDS, []
     for step in found:
         steps.append(step)
@@ -94,7 +96,7 @@ def next_slice(found: Iterator[Step]) -> list[Step]:
 
 
 def choose_model(known: Mapping[str, Asked], name: str | None, what: str) -> Asked:
-    """The model that a request names; where there is only one, it need not."""
+    """The model named in a request; optional if only one is served."""
     if not known:
         raise Refusal(404, f"no {what} is served here; see /v1/models")
     if name is None and len(known) > 1:

@@ -1,4 +1,4 @@
-"""Speech to text and text to speech, as OpenAI's clients ask for it."""
+"""Speech to text and text to speech, compatible with OpenAI's clients."""
 
 import time
 from typing import Any, Literal

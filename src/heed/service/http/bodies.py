@@ -26,7 +26,7 @@ class Upload(NamedTuple):
 
 
 async def read_fields(request: Request, max_bytes: int, *, forms: bool = True) -> dict[str, Any]:
-    """The fields of a body; where forms are allowed, also those of the query string."""
+    """The fields of a body; if forms are allowed, also those of the query string."""
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     body = await _read_body(request, max_bytes)
     if kind == "application/json" or kind.endswith("+json") or (not forms and not kind):
@@ -47,7 +47,7 @@ async def read_fields(request: Request, max_bytes: int, *, forms: bool = True) -
 
 
 def validate(model: type[Body], values: dict[str, Any], missing: str = "{} is missing") -> Body:
-    """The fields as a model; the first error is reported in a sentence, that of a missing field as `missing`."""
+    """Validate the fields; the first error is reported in one sentence, that of a missing field as `missing`."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -112,7 +112,7 @@ def _form(body: bytes) -> dict[str, Any]:
 
 
 async def _multipart(request: Request, body: bytes) -> dict[str, Any]:
-    """A multipart form. All of it is in memory already, so nothing is spooled to a file."""
+    """A multipart form. It is in memory already, so nothing is spooled to a file."""
 
     async def stream() -> AsyncIterator[bytes]:
         for start in range(0, len(body), PARSED_AT_ONCE):
@@ -135,7 +135,7 @@ async def _multipart(request: Request, body: bytes) -> dict[str, Any]:
 
 
 def _grouped(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Fields by name; one that is sent more than once is a list."""
+    """Fields by name; repeated ones are lists."""
     grouped: dict[str, list[Any]] = {}
     for name, value in pairs:
         grouped.setdefault(name, []).append(value)
@@ -143,7 +143,7 @@ def _grouped(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_surrogates(values: Any) -> None:
-    """JSON can spell a lone surrogate, which no text may contain."""
+    """JSON can spell a lone surrogate, which is not valid in a text."""
     stack = [values]
     while stack:
         one = stack.pop()

@@ -1,4 +1,4 @@
-"""The routes from language to language through the served models."""
+"""The routes between languages through the served models."""
 
 import json
 from collections.abc import Sequence
@@ -16,9 +16,8 @@ MOST = 20  # directions or languages that a sentence lists
 
 
 class Catalogue:
-    """All models, and the route from each language to each other: one model, or two through a third language.
-
-    A model of one direction has precedence over one of several.
+    """All models, and the route between each two languages: one model, or two through a pivot language. A model with
+    one direction takes precedence over one with several.
     """
 
     def __init__(self, models: Sequence[ServedModel]):
@@ -38,7 +37,7 @@ class Catalogue:
         self._join()
 
     def prepare(self) -> None:
-        """Make the lists that requests ask for: of two hundred languages they take a while."""
+        """Build the lists that requests use: for two hundred languages this takes a while."""
         _ = self.languages_json, self.groups, [model.languages for model in self.models]
 
     def _add(self, model: ServedModel, better: set[tuple[str, str]]) -> None:
@@ -78,7 +77,7 @@ class Catalogue:
 
     @cached_property
     def languages_json(self) -> bytes:
-        """`languages` as /languages gives them: of two hundred languages a third of a megabyte, which is made once."""
+        """`languages` as in /languages: for two hundred languages a third of a megabyte, built once."""
         return json.dumps(self.languages, ensure_ascii=False, separators=(",", ":")).encode()
 
     def sources(self, target: str | None = None) -> list[str]:
@@ -93,7 +92,7 @@ class Catalogue:
         return sources
 
     def only_target(self, source: str) -> str:
-        """The target language where a source has only one."""
+        """The target language if a source has only one."""
         if not self.pairs:
             raise Refusal(404, NO_TRANSLATOR)
         targets = self.targets if source == "auto" else list(self._targets.get(source, []))
@@ -107,7 +106,7 @@ class Catalogue:
 
     @property
     def language_codes(self) -> tuple[list[str], list[str]]:
-        """Of all sources, and of all targets."""
+        """The codes of all sources, and of all targets."""
         return self.sources(), self.targets
 
     def route(self, source: str, target: str) -> list[ServedModel]:
@@ -136,7 +135,7 @@ class Catalogue:
 
     @cached_property
     def groups(self) -> list[dict[str, Any]]:
-        """All directions, in as few entries as there are different sets of targets: from each source to each other target."""
+        """All directions, with one entry per distinct set of targets: from each source to each other target."""
         sets: dict[tuple, tuple[list[str], dict[str, None]]] = {}
         by_source: dict[tuple[str, str | None], list[str]] = {}
         for source, target in self.pairs:
@@ -153,7 +152,7 @@ class Catalogue:
 
 
 def _one_of(codes: Sequence[str]) -> str:
-    """The end of a sentence on a language that is missing or unknown."""
+    """The end of an error about a missing or unknown language."""
     return (
         f"it must be one of {', '.join(codes)}" if len(codes) <= MOST else f"see /languages; choose one of {len(codes)}"
     )

@@ -1,4 +1,4 @@
-"""The request and the answer of /v1/completions, as OpenAI's clients know them."""
+"""The request and response of /v1/completions, in OpenAI's format."""
 
 import secrets
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ ANSWER = {
 
 
 class CompletionRequest(BaseModel, extra="forbid", json_schema_extra={"example": EXAMPLE}):
-    """OpenAI's fields, and after `user` Heed's own."""
+    """OpenAI's fields and, after `user`, Heed's own."""
 
     model: str | None = Field(None, max_length=200, description="optional if only one is available")
     prompt: str | list[str] | list[int] | list[list[int]] = Field("", description="a text, token ids, or several")
@@ -95,7 +95,7 @@ class CompletionRequest(BaseModel, extra="forbid", json_schema_extra={"example":
         return self.temperature == 0
 
     def options(self) -> tuple[dict[str, Any], int]:
-        """The settings of the texts, and their seed, which is drawn if it is not given."""
+        """The generation settings, and their seed, which is random if not given."""
         seed = secrets.randbelow(2**31) if self.seed is None else self.seed
         stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
         names = ("top_k", "min_p", "typical_p", "repetition_penalty", "no_repeat")
@@ -107,7 +107,7 @@ class CompletionRequest(BaseModel, extra="forbid", json_schema_extra={"example":
 
 
 class ChoiceWriter:
-    """Makes the parts of one choice, one after another."""
+    """Builds the parts of one choice, one after another."""
 
     def __init__(self, index: int, body: CompletionRequest):
         self.index, self.body, self.offset = index, body, 0
@@ -144,7 +144,7 @@ class ChoiceWriter:
 
 
 def joined(parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Whole choices of their parts."""
+    """Whole choices from their parts."""
     choices: dict[int, dict[str, Any]] = {}
     for part in parts:
         whole = choices.setdefault(part["index"], part)

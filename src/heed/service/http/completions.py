@@ -1,4 +1,4 @@
-"""Language models: OpenAI's /v1/completions, whole and as a stream, and a text seen from inside."""
+"""Language models: OpenAI's /v1/completions, whole and streamed, and inspection of a text."""
 
 import json
 import time
@@ -41,7 +41,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/completions", **operation(CompletionRequest, ANSWER, NO_LANGUAGES, error=OPENAI_ERROR))
     async def completions(request: Request) -> Response:
-        """Continue texts. With `stream`, events in the format of server-sent events, `data: [DONE]` at the end."""
+        """Continue texts. With `stream`, as server-sent events, with `data: [DONE]` at the end."""
         fields = await read_fields(request, service.limits.text_bytes, forms=False)
         body = validate(CompletionRequest, fields)
         model = find_model(service, body.model)
@@ -69,7 +69,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/look/text", **operation(LookTextRequest, {"format": 1, "inputs": [], "attention": []}, NO_LANGUAGES))
     async def look_text(request: Request) -> Response:
-        """The attention of every head over a text, and in a language model the likely tokens at each place."""
+        """The attention of every head over a text and, for a language model, the likely tokens at each position."""
         body = await service.read_sentence(request, LookTextRequest)
         model = choose_model(_looked_into(service), body.model, "model to look into")
         look = lambda ticket: model.look(ticket, body.text, body.code).to_json()  # noqa: E731
@@ -79,17 +79,17 @@ def router(service: Service) -> APIRouter:
 
 
 def find_model(service: Service, name: str | None) -> ServedLanguageModel:
-    """The language model that a request names; where there is only one, it need not."""
+    """The language model named in a request; optional if only one is served."""
     return choose_model(service.language_models, name, "language model")
 
 
 def _looked_into(service: Service) -> dict[str, AskedModel]:
-    """The models whose attention over a text can be seen."""
+    """The models whose attention over a text can be shown."""
     return service.language_models | {name: own for name, own in service.encoders.items() if own.attends}
 
 
 def describe(service: Service, model: ServedLanguageModel) -> dict[str, Any]:
-    """A model as OpenAI's clients read it."""
+    """A model in OpenAI's format."""
     return {"id": model.name, "object": "model", "created": service.started, "owned_by": "heed"}
 
 
@@ -123,7 +123,7 @@ class Completion:
         return {"prompt_tokens": self.read, "completion_tokens": self.written, "total_tokens": total}
 
     def parts(self, ticket: Ticket) -> Iterator[dict[str, Any]]:
-        """The choices part by part, as the model writes them."""
+        """The choices part by part, as the model generates them."""
         body, generator, count = self.body, self.model.generator, self.body.n or 1
         ids = [self._ids(given) for given in self.given]
         prompts = [generator.prompt(own, body.code) for own in ids]
@@ -154,7 +154,7 @@ class Completion:
         return given
 
     def _echo(self, ticket: Ticket, number: int, prompt: Any) -> tuple[str, list[Any]]:
-        """The text of a prompt and, if they are asked for, its tokens."""
+        """The text of a prompt and, if requested, its tokens."""
         given, tokens = self.given[number], []
         if self.body.logprobs is not None:
             read: Callable[[], Any] = lambda: self.model.generator.read_prompt(prompt, self.body.logprobs)  # noqa: E731
@@ -166,7 +166,7 @@ class Completion:
 async def _events(
     completion: Completion, first: dict[str, Any] | None, parts: AsyncIterator[dict[str, Any]]
 ) -> AsyncIterator[str]:
-    """Server-sent events. What goes wrong after the beginning is an event too."""
+    """Server-sent events. Later errors are sent as events too."""
     try:
         if first is not None:
             yield _event({**completion.head(), "choices": [first]})
@@ -186,7 +186,7 @@ def _event(data: dict[str, Any]) -> str:
 
 
 def error_body(status: int, message: str) -> dict[str, Any]:
-    """An error as OpenAI's clients read it."""
+    """An error in OpenAI's format."""
     kinds = {403: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
     kind = kinds.get(status, "invalid_request_error" if status < 500 else "server_error")
     code = "model_not_found" if status == 404 else None

@@ -1,4 +1,4 @@
-"""Limits of connections, which hold before anything of a request is looked at: of headers, of time, and of their number."""
+"""Connection limits, applied before a request is parsed: headers, time, and number of connections."""
 
 import ipaddress
 import json
@@ -34,7 +34,7 @@ class ConnectionLimits:
 
 
 def client_name(address: str) -> str:
-    """Who is at an address: for IPv6 its first 64 bits, since one client has all that begin with them."""
+    """The client at an address: for IPv6 the first 64 bits, since one client has the whole prefix."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -76,7 +76,7 @@ class Connections:
         return None
 
     def _is_proxy(self, client: str) -> bool:
-        """Whether a trusted proxy is connected, which brings the requests of many."""
+        """Whether a trusted proxy is connected, which forwards the requests of many clients."""
         if not self.proxies:
             return False
         with suppress(ValueError):
@@ -91,13 +91,13 @@ class Connections:
                 del self.of_client[client]
 
     def close_overdue(self) -> None:
-        """Close the connections whose time is up."""
+        """Close the connections that have timed out."""
         for protocol in tuple(self.open):
             protocol.close_if_overdue()
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol with limits. What is over one is refused with a sentence, and the connection is closed."""
+    """Uvicorn's protocol with limits. Violations are refused with one sentence, and the connection is closed."""
 
     def __init__(self, *args, table: Connections, **kwargs):
         super().__init__(*args, **kwargs)
@@ -188,7 +188,7 @@ class BoundedProtocol(HttpToolsProtocol):
         )
 
     def send_400_response(self, msg: str) -> None:
-        """Uvicorn's name: send the refusal, unless another answer has begun, and close the connection."""
+        """Uvicorn's name: send the refusal, unless another response has begun, and close the connection."""
         if not self.answering:
             status, message = self.refusal
             body = json.dumps({"error": message}).encode()
@@ -200,7 +200,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def close_if_overdue(self) -> None:
-        """Close the connection if a request does not come, or an answer is not read."""
+        """Close the connection if a request does not arrive, or a response is not read."""
         now = self.loop.time()
         late = self.head_since is not None and now - self.head_since > self.limits.header_seconds
         if late and not self.transport.is_closing():

@@ -1,8 +1,7 @@
 """Language identification among the served languages: by py3langid, and by script, common words and letter trigrams.
-
-Of one or two words the common words tell more, of a sentence py3langid does; their log-probabilities are added
-(`python -m bench.language_id` measures it). Without py3langid the words alone decide. Known languages that are not served
-compete too: a text in one of them must not be attributed to a served one with confidence.
+Common words work better for one or two words, py3langid for sentences; their log probabilities are added (`python -m
+bench.language_id` measures it). Without py3langid only words are used. Known languages that are not served compete
+too, so that a text in one of them is not attributed to a served one with confidence.
 """
 
 import math
@@ -38,14 +37,14 @@ class Detection(NamedTuple):
 
 
 def detect(text: str, served: Iterable[str]) -> list[Detection]:
-    """The served languages, the likeliest first. Their confidences and those of other languages sum to one."""
+    """The served languages, most likely first. Their confidences and those of other languages sum to one."""
     served = list(dict.fromkeys(served))
     shares = _shares(text, served)
     return sorted((Detection(code, shares[code]) for code in served), key=lambda one: -one.confidence)
 
 
 def other_language(text: str, served: Iterable[str]) -> Detection | None:
-    """The language of a text that is surely in none of the served ones; None if it may be."""
+    """The language of a text that is certainly in none of the served ones; None if it may be."""
     served = list(dict.fromkeys(served))
     shares = _shares(text, served)
     code = max(shares, key=shares.get, default=None)
@@ -55,7 +54,7 @@ def other_language(text: str, served: Iterable[str]) -> Detection | None:
 
 
 def _shares(text: str, served: list[str]) -> dict[str, float]:
-    """The probability of each language, the served ones first; of no words, of those alone."""
+    """The probability of each language, the served ones first; without words, of those only."""
     text = _NOISE.sub(" ", text[:MAX_CHARACTERS])
     words = _WORD.findall(text.lower())
     if not words:
@@ -78,12 +77,12 @@ def _shares(text: str, served: list[str]) -> dict[str, float]:
 
 
 def warm_up() -> None:
-    """Load py3langid's model, which takes a second, before the first client waits for it."""
+    """Load py3langid's model, which takes a second, before the first request."""
     _library_scores("text", ["en"])
 
 
 def _library_scores(text: str, served: list[str]) -> dict[str, float]:
-    """The weighted log-probabilities of py3langid by language; none where it is not installed."""
+    """The weighted log probabilities of py3langid by language; empty if it is not installed."""
     if not language_id.available():
         return {}
     shares = language_id.probabilities(text, served)
@@ -109,7 +108,9 @@ def _score(code: str, latin_words: Counter, script_counts: Counter) -> float:
 
 
 class Profile(NamedTuple):
-    """Probabilities of common words; log-probabilities of trigrams given two letters, and of an unseen letter after these."""
+    """Probabilities of common words; log probabilities of trigrams given two letters, and of an unseen letter after
+    these.
+    """
 
     words: dict[str, float]
     trigrams: dict[str, float]
@@ -134,7 +135,7 @@ def _profile(code: str) -> Profile:
 
 @lru_cache(WORD_CACHE_SIZE)
 def _word_logp(code: str, word: str) -> float:
-    """The log-probability of a word: half as a common word, half as a sequence of letters."""
+    """The log probability of a word: half as a common word, half as a sequence of letters."""
     word_probs, trigrams, unseen = _profile(code)
     spelled = 0.0
     for trigram in _trigrams(word[:30]):

@@ -1,4 +1,4 @@
-"""Images that a model draws: whole, or as a stream of the values of each turn."""
+"""Image generation: whole images, or a stream of values as they are generated."""
 
 import base64
 import io
@@ -38,7 +38,7 @@ class DrawRequest(AskedOfModel, json_schema_extra={"example": {"label": "Bag", "
     complete: Encoded | None = Field(None, description="a base64-encoded image file whose upper part is kept")
     keep: float = Field(0.5, gt=0, lt=1, description="the share of its rows that is kept")
     enlarge: Encoded | None = Field(None, description="a base64-encoded image file, for models that enlarge images")
-    stream: bool = Field(False, description="send the values of each turn as they are drawn")
+    stream: bool = Field(False, description="stream the values as they are generated")
 
 
 ANSWER = {"images": ["iVBORw0KGgo…"], "size": 32, "seed": 7, "model": "draw"}
@@ -49,7 +49,9 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/draw", **operation(DrawRequest, ANSWER, NO_LANGUAGES))
     async def draw(request: Request) -> Response:
-        """Draw images as base64-encoded PNG files. With `stream`, server-sent events with the values of each turn, `data: [DONE]` at the end."""
+        """Draw images as base64-encoded PNG files. With `stream`, server-sent events with the values of each step,
+        and `data: [DONE]` at the end.
+        """
         start = time.monotonic()
         fields = await read_fields(request, service.limits.bytes, forms=False)
         body = validate(DrawRequest, fields)
@@ -82,7 +84,7 @@ def _options(body: DrawRequest, seed: int) -> dict[str, Any]:
 
 
 def _head(model: ServedImageGenerator, body: DrawRequest, seed: int) -> dict[str, Any]:
-    """What a reader of the stream must know: `offsets` are where in the bytes of an image the values of each turn begin."""
+    """The header of the stream: `offsets` are where in the bytes of an image the values of each step begin."""
     config, offsets = model.model.config, model.product.offsets
     return {
         "model": model.name,
@@ -97,7 +99,7 @@ def _head(model: ServedImageGenerator, body: DrawRequest, seed: int) -> dict[str
 
 
 async def _events(head: dict[str, Any], first: np.ndarray, parts: AsyncIterator[np.ndarray]) -> AsyncIterator[str]:
-    """Server-sent events: the head, then the values of some turns each. What goes wrong after the beginning is an event too."""
+    """Server-sent events: the header, then the values of several steps each. Later errors are sent as events too."""
     turn = 0
     try:
         yield _event(head)

@@ -1,4 +1,4 @@
-"""Models that read texts: masks are filled, words tagged, questions answered, texts classified and compared."""
+"""Encoders: fill masks, tag words, answer questions, and classify and compare texts."""
 
 import base64
 import time
@@ -89,7 +89,7 @@ VECTORS = {"object": "list", "data": [{"object": "embedding", "index": 0, "embed
 
 
 def router(service: Service) -> APIRouter:
-    routes = APIRouter(prefix="/v1", tags=["models that read"])
+    routes = APIRouter(prefix="/v1", tags=["encoders"])
     _add_token_routes(routes, service)
     cut = lambda body: {"too_long": body.too_long}  # noqa: E731
 
@@ -159,7 +159,7 @@ async def _read(
     inputs_of: Callable[[Any], Sequence[Input]],
     options_of: Callable[[Any], dict[str, Any]] = lambda body: {},
 ) -> tuple[Any, ServedEncoder, list[Any], float]:
-    """The body of a request, the model that it asks, what that says of each input, and how many seconds it took."""
+    """The request body, its model, the result for each input, and the time taken in seconds."""
     start = time.monotonic()
     fields = await read_fields(request, service.limits.text_bytes, forms=False)
     body = validate(kind, fields)
@@ -185,7 +185,7 @@ def _check_texts(texts: Sequence[str]) -> None:
 
 
 def find_model(service: Service, verb: str, name: str | None) -> ServedEncoder:
-    """The model that a request names, which must be asked this; where there is only one, it need not."""
+    """The model named in the request, which must support this task; optional if only one does."""
     known = {own.name: own for own in service.encoders.values() if own.verb == verb}
     return choose_model(known, name, f"model that can {verb}")
 

@@ -1,4 +1,4 @@
-"""The models that are served and read texts: they fill masks, tag, answer, classify, embed."""
+"""Served encoders: they fill masks, tag, answer, classify, embed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,21 +15,23 @@ Input = str | Sequence[str]  # a text, or its parts
 
 
 class ServedEncoder(AskedModel):
-    """One model that reads texts, and what it is asked to do with them. Texts of all requests share batches."""
+    """One encoder, and the task it is served for. Texts of all requests share batches."""
 
     def __init__(self, name: str, product: Any, verb: str, worker: BatchWorker | None = None):
         super().__init__(name, product, worker)
         self.verb = verb
 
     def warm_up(self) -> None:
-        """Build now what is built at the first call."""
+        """Build now what the first call would build."""
         texts = getattr(self.product, "texts", None) or 1
         parts = 1 + (len(self.product.labels) or 2) if self._chooses else texts
         inputs = {"fill": "[MASK]", "answer": (".", "."), "classify": ["."] * parts}
         getattr(self.product, self.verb)([inputs.get(self.verb, ".")])
 
     def run(self, key: tuple, items: list[Any]) -> list[tuple[Any, Exception | None]]:
-        """A batch, in the worker's thread. If one of several texts is refused, all are: then the worker tries smaller batches."""
+        """A batch, in the worker's thread. If one of several texts is refused, all are: then the worker tries smaller
+        batches.
+        """
         if key[0] != self.verb:
             return super().run(key, items)
         try:
@@ -41,7 +43,7 @@ class ServedEncoder(AskedModel):
         return [(one, None) for one in found]
 
     def read(self, ticket: Ticket, inputs: Sequence[Input], **options: Any) -> list[Any]:
-        """What the model says of each input. Only those with as many parts, and the same options, share a batch."""
+        """The model's output for each input. Only inputs with equally many parts and the same options share a batch."""
         parts = [[own] if isinstance(own, str) else list(own) for own in inputs]
         vocabulary, futures = plain(self.product.vocabulary), []
         for own, each in zip(inputs, parts, strict=True):
@@ -57,7 +59,7 @@ class ServedEncoder(AskedModel):
 
     @property
     def attends(self) -> bool:
-        """Whether it is an encoder, over whose texts one can look."""
+        """Whether it is an encoder whose attention can be shown."""
         return isinstance(self.model, EncodesText)
 
     def look(self, ticket: Ticket, text: str, code: str | None) -> TextTrace:
@@ -75,7 +77,9 @@ class ServedEncoder(AskedModel):
         return isinstance(self.product, ChoiceModel)
 
     def facts(self) -> dict[str, Any]:
-        """What /v1/models says of it: `texts` are the parts of an input, if the folder says; `choices`, whether these follow a context."""
+        """Its entry in /v1/models: `texts` are the parts of an input, if the folder says; `choices`, whether these
+        follow a context.
+        """
         product = self.product
         own = {
             "verb": self.verb,

@@ -1,4 +1,4 @@
-"""Translated files until they are downloaded: in one temporary folder, under random names."""
+"""Translated files until they are downloaded, in one temporary folder under random names."""
 
 import os
 import re
@@ -41,16 +41,15 @@ class OpenFile(NamedTuple):
     stream: BinaryIO
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Its data, a little at a time: a slow reader takes no memory."""
+        """Its data in small chunks: a slow reader takes no memory."""
         with self.stream:
             while data := await run_in_threadpool(self.stream.read, CHUNK_BYTES):
                 yield data
 
 
 class FileStore:
-    """Files that can be downloaded with a secret token. The folder is made with the first of them.
-
-    Folders of services that were killed are removed at the start.
+    """Files that can be downloaded with a secret token. The folder is created with the first of them. Folders of
+    killed services are removed at the start.
     """
 
     def __init__(self):
@@ -73,7 +72,7 @@ class FileStore:
             return token
 
     def open(self, token: str) -> OpenFile | None:
-        """A file that can be read to its end, also if it is removed meanwhile."""
+        """A file that can be read to its end even if it is removed meanwhile."""
         with self.lock:
             self._remove_expired()
             file = self.files.get(token)
@@ -103,7 +102,7 @@ class FileStore:
 
 
 def _new_folder() -> tuple[Path, int | None]:
-    """A temporary folder, and its lock where the system has such."""
+    """A temporary folder and, if the system supports it, its lock."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         if fcntl is None:
@@ -118,7 +117,9 @@ def _new_folder() -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path) -> int | None:
-    """The folder, open and locked; None if another process has it, or it cannot be locked. A killed process holds no lock."""
+    """The folder, open and locked; None if another process has it, or it cannot be locked. A killed process holds no
+    lock.
+    """
     held = None
     try:
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -131,7 +132,7 @@ def _lock(folder: Path) -> int | None:
 
 
 def remove_abandoned() -> None:
-    """Remove what services of this user left in the temporary folder when they were killed: it holds texts of others."""
+    """Remove temporary folders left by killed services of this user: they contain users' texts."""
     if fcntl is None:
         return
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):

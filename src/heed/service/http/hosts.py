@@ -1,4 +1,6 @@
-"""The names that a service answers to. A page of another site can make its own name lead here (DNS rebinding), and would read the answers."""
+"""The allowed host names. A page of another site could point its own name here (DNS rebinding) and read the
+responses.
+"""
 
 import ipaddress
 from collections.abc import Iterable
@@ -11,7 +13,7 @@ MISDIRECTED = 421
 
 
 def check_host(scope: Scope, allowed: Iterable[str]) -> None:
-    """Refuse a request for another host than this machine, the address that the client reached, or one that is allowed."""
+    """Refuse a request for another host than this machine, the address that the client reached, or an allowed one."""
     hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     if not hosts:  # no browser sends none
         return
@@ -37,7 +39,7 @@ def host_name(header: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address always leads to the machine that asks."""
+    """Whether a name or address always refers to the local machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

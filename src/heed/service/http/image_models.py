@@ -1,4 +1,4 @@
-"""The image models that are served: classifiers, in whose batches images of all requests are, and generators."""
+"""Served image models: classifiers, which batch images of all requests, and generators."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,12 +24,14 @@ class ServedImageModel(AskedModel):
         super().__init__(name, product, worker)
 
     def warm_up(self) -> None:
-        """Build now what is built at the first call."""
+        """Build now what the first call would build."""
         own = self.product.images
         self.product.probabilities(np.zeros((1, own.size, own.size, own.channels), np.uint8))
 
     def run(self, key: tuple, items: list[Any]) -> list[tuple[Any, Exception | None]]:
-        """A batch, in the worker's thread. An image that cannot be read is refused by itself: then smaller batches are tried."""
+        """A batch, in the worker's thread. An unreadable image is refused individually: then smaller batches are
+        tried.
+        """
         if key[0] != "classify":
             return super().run(key, items)
         try:
@@ -54,7 +56,7 @@ class ServedImageModel(AskedModel):
         return self.ask(ticket, "call", lambda: look(self.product, image), 4 * self.model.config.max_length)
 
     def facts(self) -> dict[str, Any]:
-        """What /v1/models says of it."""
+        """Its entry in /v1/models."""
         config, own = self.model.config, self.product.images
         return {
             "name": self.name,
@@ -71,27 +73,27 @@ class ServedImageModel(AskedModel):
 
 
 class ServedImageGenerator(AskedModel):
-    """One model that draws. Images are drawn in short slices, between which other requests have their turn."""
+    """One image generator. Images are generated in short time slices, between which other requests run."""
 
     attends = False
     product: ImageGenerator
 
     def warm_up(self) -> None:
-        """Build now what is built at the first call."""
+        """Build now what the first call would build."""
 
     def draw(self, ticket: Ticket, count: int, **options: Any) -> Iterator[np.ndarray]:
-        """The values of the next turns as bytes (turns, count, values of a turn), slice by slice."""
+        """The values of the next steps as bytes (steps, count, values of a step), slice by slice."""
         found = self.product.draw(count, **options)
         while steps := self.ask(ticket, "draw", lambda: next_slice(found), SLICE_TURNS * count):
             yield torch.stack(steps).to(torch.uint8).cpu().numpy()
 
     def images(self, drawn: np.ndarray) -> np.ndarray:
-        """Images (count, h, w, c) of all values that `draw` gave."""
+        """Images (count, h, w, c) from all values that `draw` returned."""
         values = torch.from_numpy(drawn).long().transpose(0, 1).to(self.product.device)
         return self.product.assemble(values)
 
     def facts(self) -> dict[str, Any]:
-        """What /v1/models says of it."""
+        """Its entry in /v1/models."""
         config, product = self.model.config, self.product
         own = {"size": config.size, "channels": config.channels, "labels": product.labels, "enlarges": product.enlarges}
         return {**super().facts(), **own}

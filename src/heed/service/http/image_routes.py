@@ -1,4 +1,4 @@
-"""Images: their classes, and what the model looks at in one."""
+"""Images: classification, and the attention over one image."""
 
 import base64
 import binascii
@@ -87,7 +87,7 @@ def router(service: Service) -> APIRouter:
 
 
 async def _asked(service: Service, request: Request, kind: type[Any]) -> tuple[Any, Any, int]:
-    """The request, its model, and what it counts as."""
+    """The request, its model, and its cost."""
     fields = await read_fields(request, service.limits.bytes, forms=False)
     body = validate(kind, fields)
     model = choose_model(service.image_models, body.model, "image classifier")

@@ -1,4 +1,4 @@
-"""The language models that are served. Their texts are written in short slices, between which others have their turn."""
+"""Served language models. Texts are generated in short time slices, between which other requests run."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,11 +21,11 @@ class ServedLanguageModel(AskedModel):
         return self.product
 
     def warm_up(self) -> None:
-        """Build now what is built at the first call."""
+        """Build now what the first call would build."""
         self.generator.generate_ids([], length=1)
 
     def write(self, ticket: Ticket, prompts: Sequence[Prompt], count: int, **options: Any) -> Iterator[list[Piece]]:
-        """What each step adds to the texts, `count` of each prompt."""
+        """What each step adds to the texts, `count` per prompt."""
         found = self.generator.write(prompts, count=count, **options)
         size = sum(len(own.ids) for own in prompts)
         while pieces := self.ask(ticket, "write", lambda: next_slice(found), size):
@@ -38,5 +38,5 @@ class ServedLanguageModel(AskedModel):
         return self.ask(ticket, "call", lambda: self.generator.trace(text, code, name=self.caption()), 4 * tokens)
 
     def facts(self) -> dict[str, Any]:
-        """What /v1/models says of it."""
+        """Its entry in /v1/models."""
         return {**super().facts(), "codes": self.generator.codes}

@@ -162,7 +162,7 @@ async def _translate(service: Service, request: Request) -> dict[str, Any]:
 
 
 def _check(service: Service, body: TranslateRequest | FileRequest, terms: Glossary) -> None:
-    """Refuse what is not served before any work, also if there are no texts, in LibreTranslate's words."""
+    """Refuse unsupported languages before any work, even without texts, with LibreTranslate's messages."""
     catalogue = service.catalogue
     names = {one["code"]: one["name"] for one in catalogue.languages}
     codes = [code for code in (body.source, body.target) if code != "auto" or code == body.target]
@@ -182,7 +182,7 @@ def _check(service: Service, body: TranslateRequest | FileRequest, terms: Glossa
 
 
 def _detected(service: Service, text: str, target: str) -> Detection:
-    """The language of a text. One that is in its target language already stays as it is."""
+    """The language of a text. A text already in the target language is returned unchanged."""
     other = service.other_language(text, target)
     if other and other.language != target:
         raise Refusal(400, f"{other.language} is not supported")
@@ -235,6 +235,6 @@ def _in_percent(detection: Detection) -> dict[str, Any]:
 
 
 def _base_url(request: Request) -> str:
-    """Our address as the client wrote it, if its Host header is an address at all."""
+    """The service's address as the client wrote it, if the Host header is a valid address."""
     host = request.headers.get("host", "")
     return f"{request.url.scheme}://{host}" if host_name(host) else ""

@@ -1,4 +1,4 @@
-"""Limits of requests: their sizes, how many run at once, and API keys with their quotas."""
+"""Request limits: sizes, concurrency, and API keys with quotas."""
 
 import hashlib
 import hmac
@@ -20,9 +20,8 @@ LONG_REQUEST = 2_000  # characters: longer requests have a slot of their own, so
 
 
 class Refusal(Exception):
-    """An error answer: a status, a message for the user, and the seconds after which to try again.
-
-    `details` stand beside the message, for pages.
+    """An error response: a status, a message for the user, and the seconds after which to retry. `details` are added
+    to the message, for pages.
     """
 
     def __init__(
@@ -34,9 +33,8 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one request: characters, texts, bytes, seconds. Of all at once: `requests`, and `waiting` characters in them.
-
-    Of one client in a minute: `client_requests` and `client_characters`; None is unlimited.
+    """Per request: characters, texts, bytes, seconds. In total: `requests`, and `waiting` characters in them. Per
+    client and minute: `client_requests` and `client_characters`; None is unlimited.
     """
 
     characters: int = 100_000
@@ -88,7 +86,7 @@ class Gate:
         self.short_slots, self.long_slots = threading.Semaphore(SHORT_SLOTS), threading.Semaphore(1)
 
     def check(self, characters: int = 0) -> None:
-        """Refuse a request that there is no room for."""
+        """Refuse a request if there is no room for it."""
         if self.closing:
             raise Refusal(503, "the service is shutting down: try again later", 5)
         full = self.active and self.characters + characters > self.limits.waiting
@@ -111,7 +109,7 @@ class Gate:
         self.finished.append((time.monotonic(), self.active.pop(ticket)))
 
     def _retry_after(self) -> int:
-        """Seconds until the active requests may be done, at the speed of the last ones."""
+        """Seconds until the active requests may be done, at the recent speed."""
         if len(self.finished) < 2:
             return 1
         speed = sum(size for _, size in self.finished) / max(1e-3, time.monotonic() - self.finished[0][0])
@@ -119,7 +117,7 @@ class Gate:
 
 
 class Quota:
-    """Requests and characters that one may send in a minute; None is unlimited."""
+    """Requests and characters allowed per minute; None is unlimited."""
 
     def __init__(self, who: str, requests: int | None, characters: int | None):
         self.who, self.requests, self.characters = who, requests, characters
@@ -144,7 +142,7 @@ class Quota:
 
 
 class ClientQuotas:
-    """What each client has sent in the last minute, by its address. Used by the event loop only, so it needs no lock."""
+    """What each client has sent in the last minute, by address. Used only by the event loop, so it needs no lock."""
 
     def __init__(self, limits: Limits):
         self.limits = limits

@@ -1,4 +1,4 @@
-"""A limit of a process's own memory, by the system where it has one, and by looking where it has none."""
+"""A memory limit for a process, enforced by the system if possible, otherwise by polling."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ SECONDS = 0.05  # between two looks
 
 
 def limit_memory(most: int) -> None:
-    """Let this process use no more than so many bytes. Linux refuses what is more; elsewhere the process ends itself."""
+    """Limit this process to this many bytes. Linux refuses more; elsewhere the process ends itself."""
     if sys.platform == "linux":
         import resource
 
@@ -21,7 +21,7 @@ def limit_memory(most: int) -> None:
 
 
 def end_above(most: int, used: Callable[[], int], leave: Callable[[int], None] = os._exit) -> None:
-    """End the process as soon as it uses more, without cleaning up: that might take memory too."""
+    """End the process as soon as it exceeds the limit, without cleaning up, which might take memory too."""
     never = threading.Event()
     while used() <= most:
         never.wait(SECONDS)
@@ -29,7 +29,7 @@ def end_above(most: int, used: Callable[[], int], leave: Callable[[int], None] =
 
 
 def _used() -> Callable[[], int] | None:
-    """What tells how many bytes this process has used at most."""
+    """A function that returns the peak memory of this process in bytes."""
     if sys.platform == "win32":
         return _used_on_windows
     try:

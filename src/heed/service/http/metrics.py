@@ -10,7 +10,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Counter:
-    """A number that only grows, for each set of labels."""
+    """A number that only grows, per set of labels."""
 
     kind = "counter"
 
@@ -27,7 +27,7 @@ class Counter:
 
 
 class Gauge:
-    """A number that is read when the metrics are."""
+    """A number that is computed when the metrics are read."""
 
     kind = "gauge"
 
@@ -39,7 +39,7 @@ class Gauge:
 
 
 class Histogram:
-    """How many values were at most as large as each edge."""
+    """A histogram: how many values were at most as large as each edge."""
 
     kind = "histogram"
 
@@ -84,7 +84,7 @@ class Metrics:
         self.all.append(Gauge(name, help, read))
 
     def batch_observer(self, model: str) -> Callable[[tuple, int, int, float], None]:
-        """What a model's worker calls after each batch."""
+        """Called by a model's worker after each batch."""
         labels = (("model", model),)
 
         def observe(key: tuple, jobs: int, tokens: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The models that are served, each with the thread that runs it."""
+"""The served translation models, each with the thread that runs it."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ class TranslatedSentence(NamedTuple):
 
 
 class TranslationOptions(NamedTuple):
-    """Decoding settings, whether token scores are wanted, and a glossary."""
+    """Decoding settings, whether token scores are requested, and a glossary."""
 
     decoding: tuple[tuple[str, Any], ...] = ()
     tokens: bool = False
@@ -54,14 +54,16 @@ class TranslationOptions(NamedTuple):
 
 
 class Toward(NamedTuple):
-    """The last part of a batch's key, for a model of several directions: only sentences of one direction share a batch."""
+    """The last part of a batch's key, for a model with several directions: only sentences of one direction share a
+    batch.
+    """
 
     source: str
     target: str
 
 
 class DirectionWorker(NamedTuple):
-    """The worker of a model of several directions, for one of them."""
+    """The worker of a model with several directions, for one of them."""
 
     worker: BatchWorker
     direction: Toward
@@ -72,9 +74,8 @@ class DirectionWorker(NamedTuple):
 
 @dataclass(eq=False)
 class ServedModel:
-    """One model with its languages and the worker that runs it.
-
-    A model of several `directions` is asked for one of them; `source` and `target` are then the languages of its default one.
+    """One model with its languages and its worker. For a model with several `directions`, `source` and `target` are
+    the languages of the default one.
     """
 
     name: str
@@ -104,7 +105,9 @@ class ServedModel:
         return ServedModel(self.name, source, target, self.translator.toward(source, target), *workers)
 
     def warm_up(self, sentences: int = 1) -> None:
-        """Build now what is built at the first batches of up to so many sentences: an engine may have workers for each size."""
+        """Build now what the first batches of up to this many sentences would build: an engine may have workers for
+        each size.
+        """
         translator = self.translator.toward(*self.pairs[0]) if self.directions else self.translator
         sizes = range(sentences, 0, -1) if translator.device.type == "cpu" else [1]
         for count in {workers_and_threads(size, torch.get_num_threads()): size for size in sizes}.values():
@@ -152,7 +155,7 @@ class ServedModel:
         return translated
 
     def _score(self, items: list[tuple[str, str, TranslationOptions]]) -> list[TranslatedSentence | None]:
-        """Given translations; None for one that is longer than the model allows."""
+        """Given translations; None for one that is too long for the model."""
         scored = []
         for source, target, options in items:
             config = self.translator.search_config(dict(options.decoding))
@@ -162,7 +165,9 @@ class ServedModel:
         return scored
 
     def glossary(self, options: TranslationOptions, required: Sequence[str]) -> Glossary | None:
-        """The terms of a request and what a sentence must keep, as far as the model can spell it and its search can do it."""
+        """The terms of a request and what a sentence must keep, as far as the model can spell it and its search
+        supports it.
+        """
         if not required or not can_require(self.translator.search_config(dict(options.decoding))):
             return options.glossary
         return with_required(options.glossary or Glossary(), required, self.translator.term_encoder) or None
@@ -174,7 +179,7 @@ class ServedModel:
         return [item(self) for item in items]
 
     def cost(self, size: int, options: TranslationOptions, terms: int = 0) -> float:
-        """What a sentence of `size` subwords with so many terms is charged, in subwords of plain searches."""
+        """The cost of a sentence of `size` subwords with this many terms, in subwords of plain searches."""
         config = self.translator.search_config(dict(options.decoding))
         plain, beam = max(1.0, config.beam / self.translator.decoding.beam), config.beam
         if config.rerank == "mbr":
@@ -182,7 +187,7 @@ class ServedModel:
         return size * (plain + self.terms_cost(terms) * max(1.0, beam / MIN_BEAMS))
 
     def terms_cost(self, terms: int) -> float:
-        """What a search for so many terms costs beside a plain search."""
+        """The relative cost of a search with this many terms."""
         first, each = TERMS_COST_TORCH if self.translator.engine() == "torch" else TERMS_COST
         return first + each * terms if terms else 0.0
 
@@ -199,7 +204,7 @@ class ServedModel:
                 raise ValueError(f"the {name} has {size} subwords; the limit for inspection is {most}")
 
     def facts(self) -> dict[str, Any]:
-        """What /v1/models says of it."""
+        """Its entry in /v1/models."""
         translator, config = self.translator, self.translator.model.config
         trained = {k: v for k, v in translator.facts.get("trained", {}).items() if isinstance(v, int | float | str)}
         return {
@@ -223,7 +228,7 @@ class ServedModel:
         }
 
     def caption(self) -> str:
-        """One line that describes it, for pictures."""
+        """A one-line description, for images."""
         facts = self.facts()
         heads = f" · {facts['heads']} heads" if facts["heads"] else ""
         layers = f"{facts['encoder_layers']}+{facts['decoder_layers']} layers"
@@ -231,7 +236,7 @@ class ServedModel:
 
 
 def count_terms(glossary: Glossary | None, text: str) -> int:
-    """The terms of a glossary in a sentence; more than can be searched for at once are refused."""
+    """The glossary terms in a sentence; more than can be searched for at once are refused."""
     number = len(glossary.matches(text)) if glossary else 0
     if number > MAX_TERMS_AT_ONCE:
         raise ValueError(

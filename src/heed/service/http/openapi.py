@@ -1,4 +1,4 @@
-"""The OpenAPI descriptions of request bodies and responses, which are not left to FastAPI's own parsing."""
+"""OpenAPI descriptions of request bodies and responses, which FastAPI does not parse itself."""
 
 from typing import Any
 
@@ -38,7 +38,9 @@ def operation(
     content_types: tuple[str, ...] = (JSON,),
     error: dict[str, Any] = ERROR,
 ) -> dict[str, Any]:
-    """For a route: its body, of one of these content types, and its answers; `codes` are those of source and target languages."""
+    """For a route: its body, in one of these content types, and its responses; `codes` are those of source and target
+    languages.
+    """
     schema = _inlined(model.model_json_schema())
     for name, allowed in zip(("source", "target"), (["auto", *codes[0]], codes[1]), strict=True):
         if (field := schema["properties"].get(name)) and codes[0]:
@@ -48,7 +50,7 @@ def operation(
 
 
 def responses(example: Any, content_type: str = JSON, error: dict[str, Any] = ERROR) -> dict[int | str, dict[str, Any]]:
-    """A success with an example, and all errors."""
+    """A success response with an example, and all errors."""
     schema: dict[str, Any] = {"type": "string", "format": "binary"}
     if content_type == JSON:
         kind = {"type": "array", "items": {}} if isinstance(example, list) else {"type": "object"}
@@ -59,7 +61,7 @@ def responses(example: Any, content_type: str = JSON, error: dict[str, Any] = ER
 
 
 def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without titles, which only repeat names, and with its definitions in place of references."""
+    """A schema without titles, which only repeat names, and with its definitions inlined."""
     definitions = schema.pop("$defs", {})
 
     def inline(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which kind of served model each folder is."""
+"""The kind of served model of each folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,10 +24,9 @@ from heed.service.http.voices import ServedVoice
 
 
 def open_models(folders: Sequence[str], device: str, engine: str) -> list[ServedModel | AskedModel]:
-    """Models of folders, of every kind that is served; commas make an ensemble of translators.
-
-    `ko-en=FOLDER` gives the languages of a translator that does not know them, or chooses one of several directions; `embed=FOLDER`
-    says what a model is asked that can do several things.
+    """Open models of all served kinds; commas separate the translators of an ensemble. `ko-en=FOLDER` sets the
+    languages of a translator that does not specify them, or chooses one of several directions; `embed=FOLDER` chooses
+    the task of a model that supports several.
     """
     models: list[ServedModel | AskedModel] = []
     for given in folders:
@@ -76,7 +75,9 @@ def _translator(name: str, translator: Translator, pair: str | None, folder: str
 
 
 def _default(translator: Translator) -> Direction:
-    """The direction that the folder of a model of several names, or one with English, which most people can read."""
+    """The default direction of a multilingual model: the one its folder states, or one with English, which most
+    people can read.
+    """
     languages, pairs = translator.facts.get("languages") or {}, translator.directions
     source, target = languages.get("source"), languages.get("target")
     named = [pair for pair in pairs if source in (None, pair[0]) and target in (None, pair[1])] or pairs

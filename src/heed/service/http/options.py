@@ -1,4 +1,4 @@
-"""How a request wants its texts translated, from the fields of its body."""
+"""The translation options in the fields of a request body."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ SHORT_GLOSSARY = 4_000  # characters: a longer one would block the event loop
 
 
 async def read_glossary(pool: Executor, terms: Terms | None, keep: Names | None) -> glossaries.Glossary:
-    """The terms of a request and the names that stay; long ones are parsed in a thread of `pool`."""
+    """The terms of a request and the names to keep; long ones are parsed in a thread of `pool`."""
     if sum(map(_count_characters, (terms, keep))) <= SHORT_GLOSSARY:
         return _parse(terms, keep)
     return await asyncio.get_running_loop().run_in_executor(pool, _parse, terms, keep)
@@ -45,7 +45,7 @@ def _parse(terms: Terms | None, keep: Names | None) -> glossaries.Glossary:
 
 
 def _count_terms(text: str) -> int:
-    """The number of terms of a glossary written as JSON or as lines."""
+    """The number of terms in a glossary written as JSON or as lines."""
     size = 0
 
     def count(pairs: list[tuple[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Common words of languages in Latin script, roughly by frequency, to tell these languages apart."""
+"""Common words of languages in Latin script, roughly by frequency, to distinguish these languages."""
 
 WORDS = {
     "en": """the of and to a in is that it for you was on are with as be he this have at not but from they his by we or she had what

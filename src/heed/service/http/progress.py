@@ -1,4 +1,4 @@
-"""How far the translation of a file is, for whoever sent it: under an identifier of their own, while it lasts."""
+"""Progress of file translations, under an identifier chosen by the client."""
 
 import threading
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ MOST = 1000  # at once; what comes after that is translated without being counte
 
 
 class Progress:
-    """Parts that a model has translated, and parts that it is known to have to: of a route of two models, those of both."""
+    """Translated parts, and the number of parts known so far; for a route of two models, those of both."""
 
     def __init__(self):
         self.done = self.total = 0
@@ -36,7 +36,7 @@ class Progress:
 
 
 class ProgressBook:
-    """The files at work, by identifier."""
+    """The files in progress, by identifier."""
 
     def __init__(self):
         self.at_work: dict[str, Progress] = {}
@@ -44,7 +44,7 @@ class ProgressBook:
 
     @contextmanager
     def counting(self, job: str | None) -> Iterator[Progress | None]:
-        """Count what is done until the block ends; None without an identifier, or if it is taken."""
+        """Count progress until the block ends; None without an identifier, or if it is taken."""
         with self.lock:
             own = None if job is None or job in self.at_work or len(self.at_work) >= MOST else Progress()
             if own is not None:
@@ -65,9 +65,8 @@ def router(book: ProgressBook) -> APIRouter:
 
     @routes.get("/progress/{job}", responses=responses({"done": 12, "total": 40}))
     async def progress(job: Annotated[str, Path(pattern=JOB)]) -> JSONResponse:
-        """How many parts of a file are translated, of how many known so far; `job` was sent to /translate_file with it.
-
-        Both are 0 before the work begins and after it has ended.
+        """How many parts of a file are translated, of how many known so far; `job` is the identifier sent to
+        /translate_file. Both are 0 before the work begins and after it has ended.
         """
         found = book.find(job)
         return JSONResponse(found.counts() if found else {"done": 0, "total": 0})

@@ -1,7 +1,6 @@
-"""The queue of one model: jobs of all requests are gathered into batches, with a fair share for each request.
-
-Every request has a count of what it has cost, in tokens of plain work, and the one that has the least after its next job comes
-first. A new request starts at the virtual time, the share of one that was always there (fair queueing: Demers et al., 1989): so a
+"""The queue of one model: jobs of all requests are batched, with a fair share for each request. Every request has a
+running cost, in tokens of plain work, and the one with the least cost after its next job comes first. A new request
+starts at the virtual time, the share of one that was always active (fair queueing: Demers et al., 1989): so a
 sentence overtakes a book, and the book still makes progress while sentences keep coming.
 """
 
@@ -34,14 +33,16 @@ class Cancelled(Exception):
 
 @dataclass(eq=False)
 class Ticket:
-    """An admitted request, and the means to cancel its work. It holds one of `slots` while its thread computes, not while it waits."""
+    """An admitted request that can be cancelled. It holds one of `slots` while its thread computes, not while it
+    waits.
+    """
 
     slots: threading.Semaphore = field(default_factory=threading.Semaphore)
     cancelled: bool = False
     workers: set[Any] = field(default_factory=set)  # whatever works for it, and has `cancel(ticket)`
 
     def cancel(self) -> None:
-        """Cancel all its jobs; whoever waits for one gets `Cancelled`."""
+        """Cancel all its jobs; waiting callers get `Cancelled`."""
         self.cancelled = True
         for worker in tuple(self.workers):
             worker.cancel(self)
@@ -51,7 +52,7 @@ class Ticket:
 class Job:
     """One item to process for a request. Only jobs with the same `key` share a batch; `size` is in tokens.
 
-    `cost` is what it is charged: the tokens of plain work that would take the model as long.
+    `cost` is in tokens of plain work that would take the model as long.
     """
 
     ticket: Ticket
@@ -112,7 +113,7 @@ class BatchWorker:
         return [job.future for job in jobs]
 
     def cancel(self, ticket: Ticket) -> None:
-        """Remove the jobs of a request, and give up those that are running."""
+        """Remove the jobs of a request, and abandon those that are running."""
         with self.changed:
             jobs = self.waiting.pop(ticket, ())
             self.received.pop(ticket, None)
@@ -169,7 +170,7 @@ class BatchWorker:
         return self.waiting_jobs >= self.max_jobs or self.waiting_cost >= self._token_budget(first.key)
 
     def _token_budget(self, key: Hashable) -> int | float:
-        """What the jobs of a batch may cost; little, while the speed of their kind is unknown and others have run."""
+        """The cost limit of a batch; small while the speed of its kind is unknown and others have run."""
         speed = self.speed.get(_kind(key))
         first = MIN_BATCH_TOKENS if self.speed else INITIAL_BATCH_TOKENS
         busy = len(self.arrivals) == BUSY_REQUESTS and time.monotonic() - self.arrivals[0] < BUSY_SECONDS
@@ -178,7 +179,7 @@ class BatchWorker:
         return min(self.max_tokens, budget)
 
     def _finish(self, ticket: Ticket) -> int | float:
-        """What a request will have cost after its next job."""
+        """The cost of a request after its next job."""
         return self.received[ticket] + self.waiting[ticket][0].cost
 
     def _take_batch(self) -> list[Job]:
@@ -208,7 +209,9 @@ class BatchWorker:
         return batch
 
     def _run_batch(self, jobs: list[Job]) -> None:
-        """Run a batch and deliver its results. If it fails its halves are tried, so that one bad job does not fail the others."""
+        """Run a batch and deliver its results. If it fails, its halves are tried, so that one bad job does not fail
+        the others.
+        """
         jobs = [job for job in jobs if not job.future.done()]  # a request may have been cancelled meanwhile
         if not jobs:
             return
@@ -247,12 +250,14 @@ class BatchWorker:
 
 
 def _kind(key: Hashable) -> Any:
-    """What speeds are measured by: alignment is faster than translation, but there are too many different keys to store."""
+    """The key by which speeds are measured: alignment is faster than translation, but there are too many different
+    keys to store.
+    """
     return key[0] if isinstance(key, tuple) else key
 
 
 def wait_for_results(futures: Sequence[Future], ticket: Ticket | None = None) -> list[Any]:
-    """Results in order, or `Cancelled`. The ticket gives up its slot while it waits."""
+    """Results in order, or `Cancelled`. The ticket releases its slot while it waits."""
     if ticket is not None:
         ticket.slots.release()
     try:

@@ -1,4 +1,4 @@
-"""The models that are served and hear: they write what is said in a recording."""
+"""Served speech recognizers."""
 
 import io
 from typing import Any
@@ -13,21 +13,21 @@ MAX_SECONDS = 1800.0  # of one recording
 
 
 class ServedRecognizer(AskedModel):
-    """One recognizer; recordings are read one after another, a long one in windows."""
+    """One recognizer; recordings are read one after another, long ones in windows."""
 
     attends = False
 
     def warm_up(self) -> None:
-        """Build now what is built at the first call."""
+        """Build now what the first call would build."""
 
     def transcribe(self, ticket: Ticket, name: str, data: bytes, **changes: Any) -> Transcription:
-        """What is said in an uploaded file."""
+        """Transcribe an uploaded file."""
         sound = files.decode(io.BytesIO(data), name or "the file", MAX_SECONDS)
         size = max(1, round(PER_SECOND * sound.seconds))
         [found] = self.ask(ticket, "transcribe", lambda: self.product.transcribe([sound], **changes), size)
         return found
 
     def facts(self) -> dict[str, Any]:
-        """What /v1/models says of it."""
+        """Its entry in /v1/models."""
         known = {name: self.product.facts.get(name) for name in ("language", "target_language", "longest_seconds")}
         return {**super().facts(), "verb": "transcribe", **known, "rate": self.product.sound.settings.rate}

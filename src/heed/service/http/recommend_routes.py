@@ -1,4 +1,4 @@
-"""What comes next for a user: items that are recommended, and the items that there are."""
+"""Recommendations for users and histories, and a search for items."""
 
 import time
 from collections.abc import Sequence

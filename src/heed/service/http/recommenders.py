@@ -1,4 +1,4 @@
-"""The recommenders that are served. Histories of all requests share batches."""
+"""Served recommenders. Histories of all requests share batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SEARCHES = 16  # whose results are kept, for their next pages
 
 @dataclass(frozen=True)
 class ItemsAfter:
-    """A history by ids, how many items are to be recommended after it, and whether what they go by is asked for."""
+    """A history by ids, how many items to recommend after it, and whether an explanation is requested."""
 
     history: tuple[int, ...]
     count: int
@@ -32,19 +32,19 @@ class ServedRecommender(AskedModel):
         self.search = lru_cache(SEARCHES)(product.items.search)
 
     def warm_up(self) -> None:
-        """Build now what is built at the first call."""
+        """Build now what the first call would build."""
         product = self.product
         self.run(("recommend", False), [ItemsAfter((0,), 1)])
         product.items.search(product.items.names[0])
 
     def history(self, user: str | None, items: Sequence[str], leave_out: bool) -> list[int]:
-        """The ids of what a user did, or of the items that are named."""
+        """The ids of a user's history, or of the given items."""
         if user is not None:
             return self.product.history(user)
         return self.product.items.known(items) if leave_out else self.product.items.encode(items)
 
     def recommend(self, ticket: Ticket, asked: Sequence[ItemsAfter], exclude_seen: bool) -> list[dict[str, Any]]:
-        """What is recommended after each history. Those with and without `exclude_seen` do not share a batch."""
+        """Recommendations after each history. Those with and without `exclude_seen` do not share a batch."""
         futures = []
         for one in asked:
             size = min(len(one.history), self.product.longest)
@@ -53,7 +53,7 @@ class ServedRecommender(AskedModel):
         return wait_for_results(futures, ticket)
 
     def run(self, key: tuple, items: list[ItemsAfter]) -> list[dict[str, Any]]:
-        """A batch, in the worker's thread: as many items are found for each as the one that asks for most."""
+        """A batch, in the worker's thread: as many items are found for each as the largest request needs."""
         product, rows = self.product, as_ragged([one.history for one in items])
         found = product.best(rows, max(one.count for one in items), exclude_seen=key[1])
         best = [own for ids, scores in found for own in zip(ids.tolist(), scores.tolist(), strict=True)]
@@ -72,6 +72,6 @@ class ServedRecommender(AskedModel):
         return result
 
     def facts(self) -> dict[str, Any]:
-        """What /v1/models says of it."""
+        """Its entry in /v1/models."""
         histories = self.product.histories
         return {**super().facts(), "items": len(self.product.items), "users": len(histories) if histories else 0}

@@ -1,4 +1,4 @@
-"""/docs: the OpenAPI document as a page without scripts and without anything from other hosts."""
+"""/docs: the OpenAPI document as a page without scripts or external resources."""
 
 import json
 from html import escape

@@ -28,7 +28,7 @@ class RouteTranslator:
     progress: Progress | None = None
 
     def translate(self, requests: Sequence[ModelRequest]) -> list[TranslatedSentence]:
-        """The last model's translation of each text, beginning with its prefix. All models search for what is required."""
+        """The last model's translation of each text, beginning with its prefix. All models apply the required terms."""
         new = [request for request in dict.fromkeys(requests) if request not in self.outputs]
         by_text: list[list[TranslatedSentence]] = [[] for _ in new]
         inputs = new
@@ -54,7 +54,7 @@ class RouteTranslator:
     def _translate_with(
         self, model: ServedModel, options: TranslationOptions, requests: Sequence[ModelRequest]
     ) -> list[TranslatedSentence]:
-        """One model. A text longer than it allows is translated in parts, of which the first has the prefix."""
+        """One model. A text too long for it is translated in parts, of which the first has the prefix."""
         parts = [model.translator.parts(own.text) for own in requests]
         glossaries = {own.required: model.glossary(options, own.required) for own in requests}
         flat = [
@@ -82,7 +82,7 @@ class RouteTranslator:
         return [_join([next(results) for _ in own]) for own in parts]
 
     def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[WordLinks]:
-        """The word links of each pair; none where they cannot be known."""
+        """The word links of each pair; none if they cannot be known."""
         if not self.route:
             return [[(i, i) for i in range(len(text.split()))] for text in sources]
         if len(self.route) == 1:
@@ -97,7 +97,7 @@ class RouteTranslator:
         return links
 
     def _pivot(self, source: str, target: str) -> str | None:
-        """The output of the first of two models; None if the target is not what the second made of it."""
+        """The output of the first of two models; None if the target is not the second model's output for it."""
         found = [own for request, own in self.outputs.items() if request.text == source]
         return next((own[0].text for own in found if own[-1].text == target), None)
 
@@ -109,9 +109,8 @@ class RouteTranslator:
         return word_links(model.translator, sources, targets, align)
 
     def run(self, task: TextTask, rank: int = 0, check: Callable[[int], Any] | None = None) -> Any:
-        """The output of a task; of each sentence, the best translation (`rank` 0) or one of the next.
-
-        `check` is called with the number of characters to translate.
+        """The output of a task; for each sentence, the best translation (`rank` 0) or one of the next. `check` is
+        called with the number of characters to translate.
         """
         answers: Answers = {}
         while (step := self.segmenters.run_step(task, answers, self.ticket)).missing:
@@ -136,9 +135,8 @@ class RouteTranslator:
         return answers
 
     def sentences(self, passages: Sequence[Passage]) -> list[TranslatedSentence | None]:
-        """The model's output for each passage; a translation that was changed afterwards is scored as it is.
-
-        None if that is longer than the model allows.
+        """The model's output for each passage; a translation that was changed afterwards is rescored. None if it is
+        too long for the model.
         """
         found = {i: self.outputs[own.shown][-1] for i, own in enumerate(passages) if own.shown in self.outputs}
         changed = [i for i in range(len(passages)) if i not in found]
@@ -152,7 +150,7 @@ class RouteTranslator:
         return [found.get(i) for i in range(len(passages))]
 
     def _given(self, passage: Passage) -> str:
-        """What the last model was given for a passage."""
+        """The last model's input for a passage."""
         if len(self.route) < 2:
             return passage.source
         outputs = (own for request, own in self.outputs.items() if request.text == passage.source)

@@ -1,4 +1,4 @@
-"""Training runs as the page follows them: summaries, log lines and samples."""
+"""Training runs for the page: summaries, log lines and samples."""
 
 import json
 import math
@@ -21,7 +21,7 @@ EXAMPLE = {
 
 
 def list_runs(folder: Path) -> list[dict[str, Any]]:
-    """The summaries of all runs of a folder, the latest first."""
+    """The summaries of all runs of a folder, latest first."""
     summaries = []
     for path in folder.iterdir():
         if (log := path / "log.jsonl").is_file():
@@ -33,7 +33,7 @@ def list_runs(folder: Path) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=1_000)
 def _cached_summary(path: Path, modified: int, size: int) -> dict[str, Any]:
-    """Until the log changes: the page asks every few seconds, and most runs are over."""
+    """Cached until the log changes: the page asks every few seconds, and most runs are over."""
     return _summary(path, _read_log(path))
 
 
@@ -58,12 +58,12 @@ def read_run(folder: Path, name: str, after: int) -> dict[str, Any] | None:
 
 
 def _run_path(folder: Path, name: str) -> Path | None:
-    """Found by listing the folder: a name from outside is never made a path."""
+    """Found by listing the folder: a name from outside never becomes a path."""
     return next((path for path in folder.iterdir() if path.name == name and (path / "log.jsonl").is_file()), None)
 
 
 def _read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log, without an incomplete one of a run that is writing or was killed."""
+    """The lines of a log, without an incomplete last one."""
     lines = []
     for raw in (path / "log.jsonl").read_bytes().splitlines():
         try:
@@ -103,7 +103,9 @@ def _summary(path: Path, lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plan(path: Path) -> dict[str, Any]:
-    """The number of steps in the recipe, None if a time ends it before, and the metrics of its task, or of all if it is unknown."""
+    """The number of steps in the recipe, None if a time budget ends it, and the metrics of its task, or all if it is
+    unknown.
+    """
     try:
         recipe = tomllib.loads((path / "recipe.toml").read_text("utf-8"))
         training, task = recipe.get("training", {}), TASKS.get(recipe.get("task", {}).get("name"))

@@ -1,8 +1,7 @@
-"""Texts, pages and documents around their sentences: taken apart, and put together again with the translations.
-
-A step runs a task with the answers of the models that are known so far. It returns the output, or the queries that it still needs;
-with their answers it is run again from the start. So nothing is kept between steps, many texts ask for all their sentences at once,
-and a step can run in a process of its own: `python -m heed.service.http.segmenter`, which starts fast since it does not import torch.
+"""Texts, pages and documents are split into sentences, and reassembled with the translations. A step runs a task with
+the model outputs known so far. It returns the result, or the queries it still needs; with their answers it is run
+again from the start. So nothing is kept between steps, many texts request all their sentences at once, and a step can
+run in a separate process: `python -m heed.service.http.segmenter`, which starts fast since it does not import torch.
 """
 
 import json
@@ -42,7 +41,7 @@ def to_request(query: ModelQuery) -> ModelRequest:
 
 @dataclass(frozen=True)
 class TextTask:
-    """What to translate: "plain" texts, "passages" of texts, HTML "pages", or a "document" with its name and its data."""
+    """What to translate: "plain" texts, "passages" of texts, HTML "pages", or a "document" with its name and data."""
 
     kind: str
     texts: Sequence[str] = ()
@@ -71,7 +70,7 @@ class MissingAnswer(Exception):
 
 
 class Lookup(Model):
-    """Looks up answers of the models, and collects the queries that have none."""
+    """Looks up model outputs, and collects the queries that have none."""
 
     can_require = True
 
@@ -96,7 +95,7 @@ class Lookup(Model):
 
 
 def run_step(task: TextTask, answers: Answers) -> StepResult:
-    """A task as far as the answers allow."""
+    """Run a task as far as the answers allow."""
     lookup, outputs = Lookup(answers), []
     attempts: list[Callable[[], list[Any]]] = [partial(_passages, lookup, task)]
     if task.kind == "pages":
@@ -119,7 +118,7 @@ def _passages(lookup: Lookup, task: TextTask) -> list[Any]:
 
 
 def _page(lookup: Lookup, text: str, task: TextTask) -> list[str]:
-    """HTML, its tags put back by alignment."""
+    """HTML, with its tags restored by alignment."""
     return [markup.translate(text, partial(_with_alignment, lookup, task), language=task.language)]
 
 
@@ -139,7 +138,7 @@ def _with_alignment(lookup: Lookup, task: TextTask, texts: list[str]) -> list[Tr
 
 
 def send(stream: BinaryIO, message: Any, data: bytes = b"") -> None:
-    """Write a message, as JSON, and the bytes that go with it."""
+    """Write a message as JSON, followed by its bytes."""
     encoded = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
     for part in (encoded, data):
         stream.write(_LENGTH.pack(len(part)))

@@ -1,7 +1,6 @@
-"""Where texts are segmented: short ones in the request's own thread, long ones and documents in a separate process.
-
-A regular expression can take minutes on a text made to be hard for it, and blocks every thread meanwhile. A process does not, and it
-can be killed: when its time is up, and when nobody waits for it any more.
+"""Segmentation of texts: short ones in the request's own thread, long ones and documents in a separate process. A
+regular expression can take minutes on an adversarial text, and blocks every thread meanwhile. A process does not, and
+it can be killed when its time is up or the request is cancelled.
 """
 
 import subprocess
@@ -22,7 +21,7 @@ MAX_PROCESSES = 2
 
 
 class SegmenterProcess:
-    """One process. It works for one ticket at a time, and is killed when that is cancelled."""
+    """One process. It works for one ticket at a time, and is killed if that is cancelled."""
 
     def __init__(self):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -76,7 +75,7 @@ class SegmenterPool:
         self.idle: list[SegmenterProcess] = []
 
     def run_step(self, task: TextTask, answers: Answers, ticket: Ticket) -> StepResult:
-        """A step of a task, here or in a process. The ticket gives up its slot while it waits."""
+        """A step of a task, here or in a process. The ticket releases its slot while it waits."""
         if task.size <= LONG_REQUEST and task.kind != "document":
             return segmenter.run_step(task, answers)
         ticket.slots.release()

@@ -20,7 +20,7 @@ OTHER_FILES = 128  # open beside the connections
 
 
 class Server(uvicorn.Server):
-    """Uvicorn's, except that connections are limited, and a handled signal is not raised again."""
+    """Uvicorn's server, except that connections are limited, and a handled signal is not raised again."""
 
     def __init__(self, app: FastAPI, service: Service):
         limits = _within_open_files(service.settings.connections)
@@ -59,7 +59,7 @@ class Server(uvicorn.Server):
 
 
 def _within_open_files(limits: ConnectionLimits) -> ConnectionLimits:
-    """The limits, with no more connections than files that this process may open: accepting one more would fail."""
+    """The limits, with at most as many connections as this process may open files: accepting one more would fail."""
     if os.name != "posix":
         return limits
     import resource

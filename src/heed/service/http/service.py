@@ -1,4 +1,4 @@
-"""What all routes share: models, limits, API keys, metrics, and how work is run and waited for."""
+"""Shared by all routes: models, limits, API keys, metrics, and how work is run and awaited."""
 
 import asyncio
 import logging
@@ -36,12 +36,14 @@ END = object()  # after the last item of a stream
 
 
 class ClientDisconnected(Exception):
-    """The client has left: nobody reads the answer."""
+    """The client has disconnected: nobody reads the response."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`max_wait` is how many seconds a sentence waits for others in its batch; `cors` are allowed origins, `runs` a folder."""
+    """`max_wait` is how many seconds a sentence waits for others in its batch; `cors` are allowed origins, `runs` a
+    folder.
+    """
 
     max_wait: int | float = 0.003
     batch_tokens: int = 1024
@@ -91,7 +93,7 @@ class Service:
 
     @property
     def listing(self) -> str:
-        """What is served, in a line for each kind of model."""
+        """What is served, one line per kind of model."""
         seen = [f"images: {name}" for name in self.image_models] + [f"draw: {name}" for name in self.image_generators]
         names = ", ".join(self.language_models)
         readers = [f"{own.verb}: {own.name}" for own in self.encoders.values()]
@@ -101,9 +103,8 @@ class Service:
         return "\n".join(filter(None, [self.catalogue.listing, names and f"language models: {names}", *readers, *seen]))
 
     def warm(self) -> None:
-        """Do now what would block the event loop: load models of languages, list those served, and start all threads.
-
-        The first burst of requests would start many.
+        """Do now what would block the event loop: load language models for detection, list the languages, and start
+        all threads. The first burst of requests would start many.
         """
         warm_up()
         self.catalogue.prepare()
@@ -142,9 +143,8 @@ class Service:
         return body
 
     async def run(self, request: Request, characters: int, work: Callable[[Ticket], Any], long: bool = False) -> Any:
-        """The result of `work`, run in a thread; it is cancelled if the client leaves or the time is up.
-
-        `long`: it may take a while however few characters there are.
+        """The result of `work`, run in a thread; it is cancelled if the client disconnects or the time is up. `long`:
+        it may take a while even for few characters.
         """
         ticket = self.gate.enter(characters, long)
         self.metrics.characters.add(characters)
@@ -166,7 +166,7 @@ class Service:
         raise Refusal(503, self._too_slow(), 5)
 
     async def stream(self, characters: int, work: Callable[[Ticket], Iterator[Any]]) -> AsyncIterator[Any]:
-        """What `work` yields in a thread, as it comes; it is cancelled if nobody reads on or the time is up."""
+        """What `work` yields in a thread, as it arrives; it is cancelled if nobody reads on or the time is up."""
         ticket, loop, items = self.gate.enter(characters), asyncio.get_running_loop(), asyncio.Queue()
         end = loop.time() + self.limits.seconds
         self.metrics.characters.add(characters)
@@ -200,12 +200,12 @@ class Service:
         return detect(text, self.catalogue.sources(target) if target else languages)
 
     def other_language(self, text: str, target: str | None) -> Detection | None:
-        """The language of a text that is surely none from which anything is translated, into `target` if given."""
+        """The language of a text that is certainly not a served source language, for `target` if given."""
         sources = self.catalogue.sources(target)
         return other_language(text, sources) if sources else None
 
     def log_texts(self, texts: Sequence[str]) -> None:
-        """Texts are logged only if the settings ask for it."""
+        """Log texts only if the settings ask for it."""
         if self.settings.log_texts:
             for text in texts:
                 log.info("text %r", text[:200])

@@ -1,4 +1,6 @@
-"""Our own API, /v1: translations with scores and alignments, alternatives, attention weights, models, and training runs."""
+"""Heed's own API, /v1: translations with scores and alignments, alternatives, attention weights, models, and training
+runs.
+"""
 
 import json
 import time
@@ -268,7 +270,7 @@ async def _ask_model(
     call: Callable[[ServedModel], Any],
     weigh: Callable[[ServedModel], float] = lambda _: 1.0,
 ) -> Any:
-    """The result of a call with the one model that translates a sentence; `weigh` says how many times the usual it costs."""
+    """Call the one model that translates a sentence; `weigh` is the cost relative to a translation."""
     source, target, _ = _languages(service, body.text, body.source, body.target)
     route = service.catalogue.route(source, target)
     if len(route) != 1:

@@ -1,4 +1,4 @@
-"""The models that are served and speak."""
+"""Served voices."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ PER_TOKEN = 4  # tokens of plain work that a letter costs: it has several frames
 
 
 class ServedVoice(AskedModel):
-    """One voice, or several speakers; texts are spoken one after another."""
+    """One voice, or several speakers; texts are synthesized one after another."""
 
     attends = False
 
     def warm_up(self) -> None:
-        """Build now what is built at the first call."""
+        """Build now what the first call would build."""
 
     def speak(self, ticket: Ticket, text: str, speaker: str | None) -> Sound:
         size = PER_TOKEN * max(1, len(self.product.encode([text])[0]))
@@ -23,7 +23,7 @@ class ServedVoice(AskedModel):
         return found.sound
 
     def facts(self) -> dict[str, Any]:
-        """What /v1/models says of it."""
+        """Its entry in /v1/models."""
         product = self.product
         known = {"language": product.facts.get("language"), "speakers": product.speakers.names}
         return {**super().facts(), "verb": "speak", **known, "rate": product.sound.settings.rate}

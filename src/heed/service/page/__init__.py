@@ -41,7 +41,7 @@ def _read(name: str) -> bytes | None:
 
 @cache
 def _without_hinting_sources(path: Path) -> bytes:
-    """A font without the tables of its hinting tools, which are empty and which browsers reject."""
+    """A font without the empty tables of its hinting tools, which browsers reject."""
     from fontTools.ttLib import TTFont
 
     out = io.BytesIO()

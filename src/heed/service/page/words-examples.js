@@ -7,5 +7,5 @@ export const EXAMPLE_WORDS = {
   ],
   trainedOnPairs: ["Trained on {0} pairs of texts.", "텍스트 {0}쌍으로 학습했습니다."],
   mostUnsure: ["The model is unsure of most words here.", "모델이 이 글의 단어 대부분을 확신하지 못합니다."],
-  otherKind: ["Texts of another kind come out wrong.", "이와 다른 종류의 글은 제대로 번역되지 않습니다."],
+  otherKind: ["Other kinds of text are not translated well.", "이와 다른 종류의 글은 제대로 번역되지 않습니다."],
 };

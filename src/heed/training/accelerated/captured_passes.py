@@ -1,7 +1,6 @@
-"""The plain passes as CUDA graphs, captured once per shape: the same kernels, which the host no longer has to launch.
-
-For models without fused kernels whose batches have few shapes, such as Transformer-XL and its windows, or encoders and the rows that
-they are pre-trained on.
+"""The plain forward and backward passes as CUDA graphs, captured once per shape: the same kernels without launch
+overhead. For models without fused kernels whose batches have few shapes, such as Transformer-XL, or encoders in
+pre-training.
 """
 
 from collections import OrderedDict
@@ -36,7 +35,7 @@ class Captured(NamedTuple):
 
 
 class CapturedPasses:
-    """Called with a batch, it leaves the gradients of a backward pass at the weights, added to those that are there."""
+    """Called with a batch, it adds the gradients of a backward pass to those of the weights."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The fast training step on one GPU: passes in bfloat16 over float32 weights, captured once per batch shape.
 
-A CUDA graph holds all work of a batch: the cast of the weights to bfloat16, both passes, each gradient in its buffer.
-To replay it takes the host no time, so the GPU never waits.
+A CUDA graph contains all work of a batch: the cast of the weights to bfloat16, both passes, each gradient in its
+buffer. Replaying it takes almost no host time, so the GPU never waits.
 """
 
 import copy
@@ -43,10 +43,9 @@ class CapturedStep(NamedTuple):
 
 
 class CudaGraphStep:
-    """Called with a batch, it computes the gradients of a backward pass; `step` updates the weights by them, rounded.
-
-    Only `gradients` makes them float32 and sets them at the weights. They accumulate over batches until `step`, or once
-    `gradients` was read, until the gradients of the weights are None again.
+    """Called with a batch, it computes the gradients of a backward pass; `step` updates the weights with these
+    rounded gradients. Only `gradients` converts them to float32 and assigns them to the weights. They accumulate over
+    batches until `step`, or once `gradients` was read, until the gradients of the weights are None again.
     """
 
     def __init__(
@@ -93,12 +92,12 @@ class CudaGraphStep:
 
     @property
     def gradients(self) -> Tensor:
-        """All gradients of the step so far, concatenated, in float32; those at the weights are views of it."""
+        """All gradients of the step so far, concatenated, in float32; those of the weights are views of it."""
         self._settle()
         return self._gradients
 
     def _settle(self) -> None:
-        """Add the last batch's gradient, in float32, to the gradients at the weights."""
+        """Add the last batch's gradient, in float32, to the gradients of the weights."""
         if not self.pending:
             return
         multi_tensor.cast_copy(self.half_grads, self.float32[: self.split[1]])
@@ -111,7 +110,9 @@ class CudaGraphStep:
         self.pending = False
 
     def step(self, optimizer: Optimizer, count: int, clip: float) -> Tensor | None:
-        """Update the weights by rounded gradients; the norm of the mean gradient, None if the optimizer must step."""
+        """Update the weights with rounded gradients; returns the norm of the mean gradient, None if the optimizer
+        must step.
+        """
         if not self.single or not supports(optimizer, self.weights):
             self._settle()
             return None

@@ -1,4 +1,4 @@
-"""AdamW as torch's fused one, but from concatenated, rounded gradients, without a float32 copy of them.
+"""Like torch's fused AdamW, but with concatenated, rounded gradients, without a float32 copy of them.
 
 The moments and step counts stay in the optimizer, so checkpoints are the same.
 """
@@ -54,7 +54,9 @@ class FusedAdamW:
         )
 
     def __call__(self, squares: Tensor, count: int | Tensor, clip: float) -> Tensor:
-        """Step by gradients that are sums over `count`, clipped to a norm of `clip` (0: not); the norm of the mean."""
+        """Step with gradients that are sums over `count`, clipped to a norm of `clip` (0: off); returns the norm of
+        the mean.
+        """
         (group,) = self.optimizer.param_groups
         norm = squares.sqrt() / count
         factor = (clip / (norm + 1e-6)).clamp(max=1) / count if clip else torch.ones_like(norm) / count

@@ -32,7 +32,7 @@ def articles(split: str, count: int, seed: int = 0) -> Iterator[Article]:
 
 
 def _stream(split: str, count: int, seed: int) -> Iterator[Article]:
-    """The generator behind `articles`, which checks its arguments at once."""
+    """The generator behind `articles`, which checks its arguments immediately."""
     rng, seen, misses = Random(seed), set(), 0
     while len(seen) < count:
         facts = draw_facts(rng)

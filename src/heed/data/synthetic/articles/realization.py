@@ -15,7 +15,7 @@ KINDS = (OPENING, CLOSURE, HIRING, ELECTION, RESCUE, PRIZE, FIND, THEFT, COLLECT
 
 
 class Facts(NamedTuple):
-    """Who did what, where, when, how many were concerned, and why; `kind` and `cause` are indices."""
+    """Who did what, where, when, how many were involved, and why; `kind` and `cause` are indices."""
 
     kind: int
     first: str
@@ -91,7 +91,7 @@ def fact_values(facts: Facts) -> dict[str, str]:
 
 
 def distractor_values(rng: Random, facts: Facts) -> dict[str, str]:
-    """The values of the slots for people, places, days and numbers that do not matter; none of them is a fact."""
+    """Slot values for distracting people, places, days and numbers; none of them is a fact."""
     return {
         "someone": f"{pick_other(rng, WOMEN + MEN, facts.first)} {pick_other(rng, FAMILIES, facts.last)}",
         "elsewhere": pick_other(rng, TOWNS, facts.where),

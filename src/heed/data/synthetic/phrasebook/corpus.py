@@ -75,7 +75,7 @@ LECTURE = pair(LECTURE_SENTENCE, english.realize(LECTURE_SENTENCE))
 def pairs(split: str, count: int, seed: int = 0, complete: bool = False) -> Iterator[Pair]:
     """`count` different pairs of a split ('train', 'valid', 'test'), drawn by `seed`; test begins with the sentence of the lecture.
 
-    `complete`: complete sentences of the grammar alone, a smaller world that is learned sooner.
+    `complete`: only complete sentences from the grammar, a smaller domain that is learned faster.
     """
     if split not in SPLITS:
         raise ValueError(f"The phrasebook has no split {split!r}; it has train, valid and test.")
@@ -83,7 +83,7 @@ def pairs(split: str, count: int, seed: int = 0, complete: bool = False) -> Iter
 
 
 def _stream(split: str, count: int, seed: int, draw: Callable[[Random], Line]) -> Iterator[Pair]:
-    """The generator behind `pairs`, which checks its arguments at once."""
+    """The generator behind `pairs`, which checks its arguments immediately."""
     rng, seen, misses = Random(seed), set(), 0
     if split == "test" and count > 0:
         seen.add(fingerprint(LECTURE.source))
@@ -131,7 +131,9 @@ def _join(parts: Sequence[Pair]) -> Pair:
 def write(
     folder: Path, *, train: int, valid: int = 500, test: int = 500, seed: int = 0, join: int = 1, complete: bool = False
 ) -> dict[str, Path]:
-    """Write train.ko, train.en, valid.ko, ..., test.align into `folder`; with `join`, lines of up to so many sentences."""
+    """Write train.ko, train.en, valid.ko, ..., test.align into `folder`; with `join`, lines of up to that many
+    sentences.
+    """
     if join < 1:
         raise ValueError(f"join is {join}; a line has at least 1 sentence")
     paths: dict[str, Path] = {}

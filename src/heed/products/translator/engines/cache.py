@@ -22,7 +22,9 @@ MAX_KEPT = 8  # models; then the least recently used one goes
 
 
 def with_folder(package: Package, kind: str, use: Callable[[Path], Any]) -> tuple[Path | None, Any]:
-    """The model's folder in the cache, and the result of `use` on it; where the disk is read-only, on a temporary one (None)."""
+    """The model's folder in the cache, and the result of `use` on it; on a read-only disk, of a temporary folder
+    (None).
+    """
     folder = cache_folder() / f"ctranslate2-{key(package, kind)}"
     try:
         if not is_intact(folder):

@@ -1,8 +1,7 @@
-"""An engine for CPUs: CTranslate2, with 8-bit weights. It takes only the searches that it can run as asked.
-
-Its beam search is that of `heed.decoding.beam`. It stops as soon as `beam` hypotheses are found ("first") or, when it is given no
-length penalty, once `beam` are found and the likeliest candidate of all has ended. The latter finds what "exact" finds in all but
-few sentences. The length penalty is always Heed's own: it ranks what was found.
+"""An engine for CPUs: CTranslate2, with 8-bit weights. It takes only searches that it supports exactly. Its beam
+search is that of `heed.decoding.beam`. It stops as soon as `beam` hypotheses are found ("first") or, without a length
+penalty, once `beam` are found and the most likely candidate has ended. The latter matches "exact" in all but a few
+sentences. The length penalty is always Heed's own: it ranks the results.
 """
 
 import ctypes
@@ -62,7 +61,9 @@ ALIVE: "weakref.WeakSet[Pools]" = weakref.WeakSet()
 
 
 def _drop_pools_after_fork() -> None:
-    """A child process lacks the threads of its parent's pools: waiting for them, or freeing them, would hang for ever."""
+    """A child process lacks the threads of its parent's pools: waiting for them, or freeing them, would hang
+    forever.
+    """
     for shared in list(ALIVE):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(shared.pools))  # so that they are never freed here
         shared.pools, shared.lock = {}, threading.Lock()
@@ -73,9 +74,8 @@ if hasattr(os, "register_at_fork"):  # Windows has no forks
 
 
 class CTranslate2:
-    """One model on the CPU, converted by the first search, and again after its weights have changed.
-
-    `kind` is the number format of the weights. A `required` engine raises where another would leave the search to torch.
+    """One model on the CPU, converted by the first search, and again after its weights have changed. `kind` is the
+    number format of the weights. A `required` engine raises errors where another would fall back to torch.
     """
 
     def __init__(self, bundle: ModelBundle, kind: str | None = None, required: bool = False):
@@ -149,7 +149,7 @@ class CTranslate2:
         return list(self.bundle.model.modules())
 
     def _weights(self) -> list[torch.Tensor]:
-        """The present weights; `model.parameters()` would take longer than translating a few words."""
+        """The current weights; `model.parameters()` would take longer than translating a few words."""
         return [weight for module in self._modules for weight in module._parameters.values() if weight is not None]
 
     def _open(self, workers: int, threads: int) -> Any:

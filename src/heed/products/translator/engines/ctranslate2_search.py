@@ -23,8 +23,7 @@ Job = tuple[list[int], int]  # the rows of one batch, and the most tokens that e
 
 class BeamOptions(NamedTuple):
     """CTranslate2 searches with its own penalty length^`alpha` until `beam` times `patience` hypotheses are found.
-
-    Where alpha is 0, until the likeliest candidate of all has ended too, and as soon as `hypotheses` are found.
+    With alpha 0, until the most likely candidate has ended too, and as soon as `hypotheses` are found.
     """
 
     alpha: float
@@ -33,7 +32,7 @@ class BeamOptions(NamedTuple):
 
 
 def beam_options(config: DecodingConfig) -> BeamOptions | None:
-    """The options that come nearest to a search; None where none come near."""
+    """The options closest to a search; None if none are close."""
     beam, alpha = config.beam, config.length_penalty
     if beam == 1:
         return BeamOptions(0.0, 1)
@@ -45,7 +44,9 @@ def beam_options(config: DecodingConfig) -> BeamOptions | None:
 
 
 def workers_and_threads(sentences: int, threads: int) -> tuple[int, int]:
-    """How many batches are translated at once, and with how many threads each: one, if all threads get enough sentences."""
+    """How many batches are translated at once, and with how many threads each: one, if all threads get enough
+    sentences.
+    """
     for each in (1, MAX_THREADS_PER_BATCH):
         if threads >= each and sentences >= SENTENCES_PER_WORKER * (threads // each):
             return threads // each, each
@@ -82,7 +83,7 @@ class PoolSearch(NamedTuple):
         workers: int,
         budget: int,
     ) -> Found:
-        """The hypotheses of these rows; none for one that CTranslate2 cannot search as asked."""
+        """The hypotheses of these rows; none for unsupported ones."""
         jobs = _jobs(rows, sources, limits, config.beam, workers, budget)
         found = self._translate(jobs, sources, config)
         full = [row for rows, cap in jobs for row in rows if _full(found[row], limits[row], cap, config.force_end)]
@@ -131,7 +132,7 @@ def _jobs(
 
 
 def _jobs_by_limit(rows: list[int], sources: Sentences, limits: Sequence[int], beam: int, budget: int) -> list[Job]:
-    """Batches of sentences with the same longest length."""
+    """Batches of sentences with the same maximum length."""
     groups: dict[int, list[int]] = {}
     for row in rows:
         groups.setdefault(limits[row], []).append(row)
@@ -139,5 +140,7 @@ def _jobs_by_limit(rows: list[int], sources: Sentences, limits: Sequence[int], b
 
 
 def _full(found: list[Hypothesis], limit: int, batch_limit: int, force_end: bool) -> bool:
-    """Whether a sentence must be searched again: it reached its own limit, but its batch allowed more, or its end is forced."""
+    """Whether a sentence must be searched again: it reached its own limit, but its batch allowed more, or its end is
+    forced.
+    """
     return (batch_limit > limit or force_end) and max(len(h.tokens) for h in found) >= limit

@@ -28,17 +28,17 @@ def supports_device(device: torch.device) -> bool:
 
 
 def supports_models(bundle: ModelBundle) -> bool:
-    """One model, made of parts that this search computes."""
+    """Whether there is a single model, made of supported parts."""
     return len(bundle.models) == 1 and weights.supports(bundle.model)
 
 
 class CudaEngine:
     """The search of `heed.decoding.cuda`, with a copy of the weights in `dtype`.
 
-    The copy is made by the first search, and again after the weights have changed. The model itself stays as it is.
+    The copy is created by the first search, and again after the weights have changed. The model itself is unchanged.
     """
 
-    name = "card"
+    name = "cuda"
 
     def __init__(self, bundle: ModelBundle, dtype: torch.dtype = torch.bfloat16):
         self.bundle, self.dtype, self.shared = bundle, dtype, _Shared()
@@ -72,7 +72,7 @@ class CudaEngine:
         return found
 
     def _updated_machine(self) -> SearchRunner | None:
-        """A machine with the present weights; None for a model or a GPU that it does not support."""
+        """A machine with the current weights; None for an unsupported model or GPU."""
         if self.shared.snapshot is None or not self.shared.snapshot.matches(self.bundle.model):
             self.shared.machine, self.shared.snapshot = None, WeightSnapshot(self.bundle.model)
             if supports_models(self.bundle):
@@ -80,7 +80,7 @@ class CudaEngine:
         return self.shared.machine
 
     def _build(self) -> SearchRunner | None:
-        """None where it fails, for instance without a compiler for kernels: then the torch engine takes over."""
+        """None if it fails, for instance without a compiler for kernels: then the torch engine is used."""
         try:
             from heed.decoding.cuda.graphs import GraphRunner
 
@@ -116,7 +116,7 @@ class CudaEngine:
 
 
 def _search(machine: SearchRunner, sources: Sentences, limits: Sequence[int], rules: SearchRules) -> Hypotheses:
-    """One batch; where the device runs out of memory, one half after the other."""
+    """One batch; if the device runs out of memory, one half after the other."""
     try:
         return search(machine, sources, limits, rules)
     except torch.OutOfMemoryError:
@@ -130,7 +130,7 @@ def _search(machine: SearchRunner, sources: Sentences, limits: Sequence[int], ru
 
 
 class _Shared:
-    """What all directions of one model share: the machine, and the model that it was built from."""
+    """Shared by all directions of one model: the machine, and the model it was built from."""
 
     def __init__(self):
         self.machine: SearchRunner | None = None
@@ -139,7 +139,7 @@ class _Shared:
 
 
 class WeightSnapshot:
-    """The modules and weights of a model at one time, to tell whether they have changed since."""
+    """A snapshot of the modules and weights of a model, to detect changes."""
 
     def __init__(self, model: nn.Module):
         self.model = model
@@ -162,7 +162,7 @@ def _version(weight: torch.Tensor) -> int:
 
 
 def device_rules(config: DecodingConfig, special: SpecialTokens) -> SearchRules:
-    """The settings of a search in the form that the device takes."""
+    """The search settings in the device's form."""
     least = len(special.before) + config.min_length if config.min_length else 0
     return SearchRules(
         first=special.first, last=special.last, never=tuple(special.never), prefix=forced_start(config, special), min_length=least,
@@ -178,6 +178,6 @@ def current_device(device: torch.device) -> AbstractContextManager:
 
 
 def round_down(number: int) -> int:
-    """The largest batch size of a search buffer that is no larger."""
+    """The largest batch size of a search buffer that is not larger."""
     unit = 1 << max(0, number.bit_length() - 3)
     return rounded(number // unit * unit)

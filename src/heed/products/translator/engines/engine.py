@@ -1,4 +1,4 @@
-"""Search engines: a translator asks them in order, and the first that takes a search runs it."""
+"""Search engines: a translator asks them in order, and the first that supports a search runs it."""
 
 from typing import Protocol, runtime_checkable
 
@@ -11,18 +11,18 @@ ENGINES = "auto", "torch", "ctranslate2"
 
 @runtime_checkable
 class Engine(Protocol):
-    """Something that can search. The translation of `sources[i]` must begin with `prefixes[i]`."""
+    """A search engine. The translation of `sources[i]` must begin with `prefixes[i]`."""
 
     name: str
 
     def takes(self, config: DecodingConfig, prefixes: Sentences) -> bool:
-        """Whether it can follow all settings of this search."""
+        """Whether it supports all settings of this search."""
 
     def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
         """The best hypotheses for each source, best first."""
 
     def for_bundle(self, bundle: ModelBundle) -> "Engine":
-        """The same for the same models with other vocabularies, those of another direction; weights are shared."""
+        """The same models with other vocabularies, those of another direction; weights are shared."""
 
 
 class TorchEngine:
