@@ -1,6 +1,6 @@
 """The sheets of docs/guides/images.md: `python -m bench.image_sheets --draw RUN --enlarge RUN --fashion RUN --out docs/guides`.
 
-What is completed and enlarged are samples of the first run, so that no image of a corpus is shown.
+Samples of the first run are completed and enlarged, so that no image of a corpus is shown.
 """
 
 import argparse
@@ -17,8 +17,8 @@ from heed.products.image_generator import ImageGenerator, Pixels, sheet
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m bench.image_sheets", description=__doc__.splitlines()[0])
-    top.add_argument("--draw", required=True, metavar="RUN", help="an Image Transformer that is told nothing")
-    top.add_argument("--enlarge", metavar="RUN", help="one for super-resolution")
+    top.add_argument("--draw", metavar="RUN", help="an Image Transformer that is told nothing")
+    top.add_argument("--enlarge", metavar="RUN", help="one for super-resolution, which gets samples of --draw")
     top.add_argument("--fashion", metavar="RUN", help="one by class")
     top.add_argument("--out", type=Path, default=Path(), help="the folder for the sheets")
     top.add_argument("--images", type=int, default=6, help="images that are completed and enlarged (default: 6)")
@@ -66,13 +66,14 @@ def main(words: Sequence[str] | None = None) -> int:
         sheet(images, columns, scale=max(1, 64 // images.shape[1])).save(path, optimize=True)
         print(f"{path}: {len(images)} images")
 
-    model = opened(args.draw)
-    samples = model.generate(64, seed=1)
-    save("samples", samples[:48], 12)
-    save("completed", completions(model, samples[: args.images], args.variants), args.variants + 2)
-    if args.enlarge:
-        found = enlargements(opened(args.enlarge), samples[: args.images], args.variants)
-        save("enlarged", found, args.variants + 2)
+    if args.draw:
+        model = opened(args.draw)
+        samples = model.generate(64, seed=1)
+        save("samples", samples[:48], 12)
+        save("completed", completions(model, samples[: args.images], args.variants), args.variants + 2)
+        if args.enlarge:
+            found = enlargements(opened(args.enlarge), samples[: args.images], args.variants)
+            save("enlarged", found, args.variants + 2)
     if args.fashion:
         save("by-class", opened(args.fashion).generate(60, seed=1), 10)
     return 0
