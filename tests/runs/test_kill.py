@@ -28,7 +28,7 @@ SMALL = {
 
 def command(out: Path, settings: dict) -> list[str]:
     sets = [word for name, value in {**SMALL, **settings}.items() for word in ("--set", f"{name}={value}")]
-    return [sys.executable, "-m", "heed", "train", str(RECIPE), "--out", str(out), "--quiet", *sets]
+    return [sys.executable, "-m", "heed", "train", str(RECIPE), "--out", str(out), "--quiet", "--no-report", *sets]
 
 
 def digest(run: Path) -> str:

@@ -44,7 +44,7 @@ SETTINGS = {
 def words(out: Path, settings: dict) -> list[str]:
     sets = [word for name, value in {**SETTINGS, **settings}.items() for word in ("--set", f"{name}={value}")]
     corpus = [f"--{side}={out.parent / f'train.{side}'}" for side in ("source", "target")]
-    return ["-m", "heed", "train", *corpus, "--out", str(out), *sets]
+    return ["-m", "heed", "train", *corpus, "--out", str(out), "--no-report", *sets]
 
 
 @contextmanager
