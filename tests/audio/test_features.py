@@ -7,7 +7,7 @@ from transformers.audio_utils import mel_filter_bank
 
 from heed.audio import features
 from heed.audio.resampling import change_speed, resample
-from heed.audio.spectrogram import mel_spectrogram, slaney_filters, sound_of
+from heed.audio.spectrogram import magnitudes, mel_spectrogram, slaney_filters, sound_of
 
 # kaldi-native-fbank 1.22.4 (OnlineFbank with 80 bins, OnlineMfcc without energy, no dither, 16 kHz) of `signal()`: frames 0 and 7,
 # of the first every eighth number
@@ -104,6 +104,16 @@ def test_mel_filters_are_those_of_transformers(top):
     expected = mel_filter_bank(min_frequency=0.0, max_frequency=top or 11_025.0, **own)
     found = slaney_filters(22_050, 1024, 80, top)
     torch.testing.assert_close(found, torch.from_numpy(expected.T), rtol=0, atol=1e-10)
+
+
+def test_magnitudes_have_their_mel_magnitudes_and_none_is_negative():
+    spectrum = (torch.randn(513, 6, generator=torch.Generator().manual_seed(0)) * 2).exp()
+    bank = slaney_filters(16_000, 1024, 80).float()
+    mel, plain = bank @ spectrum, (torch.linalg.pinv(bank) @ (bank @ spectrum)).clamp(min=1e-5)
+    found = magnitudes(bank, mel)
+    assert found.min() >= 1e-5
+    away, before = ((bank @ own / mel).log().abs().mean().item() for own in (found, plain))
+    assert away < 0.05 < before
 
 
 def test_the_sound_of_a_spectrogram_has_this_spectrogram():

@@ -10,6 +10,7 @@ from torch import Tensor
 
 FLOOR = 1e-5  # a magnitude below it is silence
 ROUNDS, MOMENTUM = 60, 0.99  # of Griffin-Lim (Perraudin et al., 2013)
+UPDATES = 30  # of the magnitudes of a mel spectrogram
 LINEAR, STEP = 1000.0, 200.0 / 3  # Slaney's scale is linear up to this frequency, then logarithmic
 LOG_STEP = math.log(6.4) / 27
 
@@ -39,7 +40,7 @@ def sound_of(
 ) -> Float[Tensor, " n"]:
     """Audio with this spectrogram: magnitudes by least squares, phases by Griffin-Lim; deterministic."""
     bank = slaney_filters(rate, width, log_mel.shape[1], top).to(log_mel)
-    magnitude = (torch.linalg.pinv(bank) @ log_mel.exp().T).clamp(min=FLOOR)
+    magnitude = magnitudes(bank, log_mel.exp().T)
     generator = torch.Generator().manual_seed(0)
     angle = 2 * math.pi * torch.rand(magnitude.shape, generator=generator).to(magnitude)
     phase, before = torch.polar(torch.ones_like(angle), angle), torch.zeros_like(magnitude, dtype=torch.complex64)
@@ -50,6 +51,15 @@ def sound_of(
         phase = found - MOMENTUM / (1 + MOMENTUM) * before
         phase, before = phase / phase.abs().clamp(min=1e-12), found
     return torch.istft(magnitude * phase, width, hop, window=window, length=length)
+
+
+def magnitudes(bank: Float[Tensor, "mels bins"], mel: Float[Tensor, "mels t"]) -> Float[Tensor, "bins t"]:
+    """Magnitudes with these mel magnitudes, by least squares; none is negative (the updates of Lee and Seung, 2000)."""
+    found = (torch.linalg.pinv(bank) @ mel).clamp(min=FLOOR)
+    wanted, gram = bank.T @ mel, bank.T @ bank
+    for _ in range(UPDATES):
+        found = found * wanted / (gram @ found).clamp(min=1e-10)
+    return found.clamp(min=FLOOR)
 
 
 def _transform(samples: Float[Tensor, " n"], width: int, hop: int) -> Tensor:
