@@ -254,6 +254,11 @@ def linear_activation(x: Tensor, layer: nn.Linear, activation: int, dropout: flo
 
     Without gradients, GELU is part of the product, in its tanh form: in bfloat16 the two forms differ less than rounding does.
     """
-    if activation in (GELU, GELU_TANH) and x.is_cuda and x.dtype.itemsize < 4 and not (torch.is_grad_enabled() or dropout):
+    if (
+        activation in (GELU, GELU_TANH)
+        and x.is_cuda
+        and x.dtype.itemsize < 4
+        and not (torch.is_grad_enabled() or dropout)
+    ):
         return torch._addmm_activation(layer.bias, x, layer.weight.T, use_gelu=True), x
     return _LinearActivation.apply(x, layer.weight, layer.bias, activation, dropout)
