@@ -5,11 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from heed.bulk import recorded
 from heed.cli import score
 from heed.cli.main import main
 from heed.loading import load, write_package
 from heed.products import text_batches
+from tests.bulk.killing import killed_and_resumed
 from tests.convert.small import classifier, pairs
 
 PAIRS = pairs()[:9]
@@ -36,31 +36,6 @@ def files(tmp_path):
     for name, texts in zip(("source", "target"), zip(*PAIRS, strict=True), strict=True):
         (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8", newline="\n")
     return tmp_path
-
-
-class Killed(BaseException):
-    """What no code catches."""
-
-
-def killed_and_resumed(words, monkeypatch):
-    """Run a command that dies at its second block, and go on; the chunks that were left."""
-    plain, count = recorded.RecordedFile.append, []
-
-    def append(self, chunk, data, note=None):
-        if len(count) == 1:
-            raise Killed
-        count.append(chunk)
-        plain(self, chunk, data, note)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(recorded.RecordedFile, "append", append)
-        with pytest.raises(Killed):
-            main(words)
-    left = []
-    with monkeypatch.context() as patch:
-        patch.setattr(recorded.RecordedFile, "append", lambda *of: (left.append(of[1].start), plain(*of))[1])
-        assert main([*words, "--resume"]) == 0
-    assert left == [4, 8]
 
 
 def test_labels(classifier_folder, files, monkeypatch, capsys):
