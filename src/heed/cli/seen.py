@@ -34,7 +34,7 @@ def show_seen_texts(systems: Iterable[str], texts: list[str]) -> dict[str, dict 
 def _is_own(path: Path, folder: Path) -> bool:
     """Whether the hashes of training texts are those of a model; damaged ones are refused."""
     from heed.loading import find_model
-    from heed.models.folder import read_config
+    from heed.models.folder_config import read_config
     from heed.models.signature import check_beside
 
     return check_beside(path, read_config(find_model(folder)))

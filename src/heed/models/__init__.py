@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import torch
-from torch import nn
-
 from heed.config import data_fields
 from heed.lazy import LazyMapping
 from heed.models.system import System
@@ -38,16 +35,18 @@ MODELS: LazyMapping[System] = LazyMapping(
 )
 
 
-def name_of(model: nn.Module) -> str:
+def name_of(model: Any) -> str:
     """The name of a model's system. A subclass is another system."""
     return next(name for name, system in MODELS.items() if type(model) is system.model)
 
 
-def adapt(model: nn.Module, config: Any) -> nn.Module:
+def adapt(model: Any, config: Any) -> Any:
     """The same model for other data: the body keeps its weights, the head only if the data have the same sizes.
 
     New are only a head, a prompt, and the rows of added tokens; any other weight that does not fit is an error.
     """
+    import torch
+
     from heed.models.encoder import Encoder
     from heed.models.vit import ViT
 
