@@ -127,9 +127,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m bench.first_things", description=__doc__.splitlines()[0])
     top.add_argument("run", type=Path, help="the folder of a run of recipes/phrasebook.toml")
     top.add_argument("--list", type=Path, default=LIST, help="another table of texts")
-    top.add_argument(
-        "--out", type=Path, default=Path("first-things-wrong.tsv"), help="where the wrong ones are written"
-    )
+    top.add_argument("--out", type=Path, help="where the wrong ones are written (default: RUN/first-things-wrong.tsv)")
     return top
 
 
@@ -145,8 +143,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     translated = heed.load(args.run).translate([one.korean for one in texts])
     judged = judge(texts, [one.text for one in translated], known_words(pairs))
     print(report(judged))
-    write(args.out, judged)
-    print(f"\nWhat is not right: {args.out}")
+    out = args.out or args.run / "first-things-wrong.tsv"
+    write(out, judged)
+    print(f"\nWhat is not right: {out}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from heed.data.interactions.batches import ItemBatches, next_items
 from heed.models.sasrec import SASRec, SASRecConfig
 from heed.tasks.item_losses import BinaryCrossEntropy, FullCrossEntropy, RecommendationLoss
 from heed.training import loop
+from heed.training.accelerated.captured_passes import CapturedPasses
 from heed.training.schedule import constant
 from heed.vocabularies.histories import Histories
 from heed.vocabularies.ragged import RaggedRows
@@ -71,7 +72,7 @@ def half(device: torch.device) -> Any:
 
 
 def heed(task: Task, device: torch.device) -> Epoch:
-    """Heed's loop, batches and objective, as `heed train` runs them; histories are packed without padding."""
+    """Heed's loop, batches and objective, as `heed train` runs them: histories packed without padding, by CUDA graphs on a GPU."""
     torch.manual_seed(0)
     sizes = {"dim": task.dim, "heads": task.heads, "hidden": task.dim, "layers": task.layers, "max_length": task.length}
     drops = {"dropout": task.dropout, "attention_dropout": task.dropout}
@@ -84,15 +85,17 @@ def heed(task: Task, device: torch.device) -> Epoch:
     }  # fmt: skip
     made = ItemBatches(
         Histories([str(i) for i in range(count)], task.items, arrays), next_items, longest=task.length + 1, seed=0,
-        budget=round(task.users * np.minimum(task.rows.lengths, task.length + 1).mean()),
+        budget=round(task.users * np.minimum(task.rows.lengths, task.length + 1).mean()), equal=device.type == "cuda",
     )  # fmt: skip
+    passes = CapturedPasses(model, loss, lambda: half(device)) if device.type == "cuda" else None
     optimizer = torch.optim.AdamW(model.parameters(), lr=task.rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
     batches = in_thread((at, batch.to(device)) for at, batch in made.start(DataPosition(0, 0)))
     done = [0, 0]  # epochs and steps
 
     def epoch() -> None:
         steps = range(done[1] + 1, done[1] + len(made.plan(done[0])) + 1)
-        loop.train(model, batches, loss, optimizer, constant(task.rate, 0), steps=steps, context=lambda: half(device))
+        how = {"context": lambda: half(device), "forward_backward": passes}
+        loop.train(model, batches, loss, optimizer, constant(task.rate, 0), steps=steps, **how)
         done[0], done[1] = done[0] + 1, steps[-1]
         _wait(device)
 

@@ -40,6 +40,9 @@ TRAININGS = {  # recipe, language, table
 }
 
 
+STARTS = {"speech-ko-en": ("speech-ko",)}  # the model that a training starts from
+
+
 def write_texts(out: Path, lines: int, parts: int) -> None:
     """The phrasebook, and what is to be read aloud: in parts, so that several processes can do it."""
     if (out / "texts" / "done").exists():
@@ -77,7 +80,8 @@ def recordings(out: Path, language: str, parts: int) -> list[Job]:
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    out, wanted = options.out, options.only or [*TRAININGS, "text"]
+    out, wanted = options.out, list(options.only or [*TRAININGS, "text"])
+    wanted += [first for name in wanted for first in STARTS.get(name, ()) if first not in wanted]
     found, share = [], 1 / options.at_once
     languages = {TRAININGS[name][1] for name in wanted if name != "text"}
     spoken = {language: recordings(out, language, options.parts) for language in ("ko", "en") if language in languages}
@@ -87,10 +91,11 @@ def jobs(options: argparse.Namespace) -> list[Job]:
             found.append(Job(name, train_text(out), share=share))
             continue
         recipe, language, table = TRAININGS[name]
-        after = tuple(job.name for job in spoken[language])
+        after = tuple(job.name for job in spoken[language]) + STARTS.get(name, ())
         files = json.dumps([str(out / f"{language}-train-{part}" / table) for part in range(options.parts)])
         valid = json.dumps([str(out / f"{language}-valid-0" / table)])
         settings = [f"data.audio={files}", f"data.valid_audio={valid}", f"data.language={language}", *options.settings]
+        settings += [f"model.folder={out / first}" for first in STARTS.get(name, ())]
         command = train(name, f"recipes/{recipe}.toml", out, settings, ("--time", options.time))
         found.append(Job(name, command, after, share=share))
         test = str(out / f"{language}-test-0" / table)

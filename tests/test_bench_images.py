@@ -58,3 +58,36 @@ def test_on_the_cpu_nothing_is_compiled_unless_it_is_named():
     args = images.parser().parse_args(["--device", "cuda"])
     assert images.chosen(args, training=True)[0][:2] == ["heed", "heed-captured"]
     assert "torch-compiled" in images.chosen(args, training=False)[0]
+
+
+def test_sheets_show_what_was_given_what_was_drawn_and_where_it_came_from(tmp_path, capsys):
+    from bench import image_sheets
+    from PIL import Image
+
+    from heed.loading import write_package
+    from heed.models.image_transformer import ImageTransformer, ImageTransformerConfig
+    from heed.models.package import Package
+    from heed.vocabularies.images import Images
+
+    for name, small in (("draw", 0), ("enlarge", 2)):
+        torch.manual_seed(1)
+        config = ImageTransformerConfig(size=4, small=small, dim=16, heads=2, hidden=16, layers=1, small_layers=1)
+        processors = {"images": Images(4, 3, (0.5,) * 3, (0.5,) * 3)}
+        write_package(Package(ImageTransformer(config), "image-generation", processors, {}), tmp_path / name)
+    runs = ["--draw", str(tmp_path / "draw"), "--enlarge", str(tmp_path / "enlarge"), "--device", "cpu"]
+    assert image_sheets.main([*runs, "--out", str(tmp_path / "sheets"), "--images", "2", "--variants", "2"]) == 0
+    assert capsys.readouterr().out.count(" images\n") == 3
+    scale = 16  # of 4 pixels
+
+    def cell(name, row, column):
+        own = np.asarray(Image.open(tmp_path / "sheets" / f"images-{name}.png"))
+        top, left = (2 + number * (4 * scale + 2) for number in (row, column))
+        return own[top : top + 4 * scale : scale, left : left + 4 * scale : scale].astype(int)
+
+    for row in range(2):
+        given, one, other, sample = (cell("completed", row, column) for column in range(4))
+        assert (sample == cell("samples", 0, row)).all() and (given[2:] == 128).all()
+        assert all((image[:2] == sample[:2]).all() for image in (given, one, other)) and (one != other).any()
+        small, *_, sample = (cell("enlarged", row, column) for column in range(4))
+        mean = sample.reshape(2, 2, 2, 2, 3).mean(axis=(1, 3)).round()
+        assert np.abs(small[::2, ::2] - mean).max() <= 1 and (small[::2, ::2] == small[1::2, 1::2]).all()

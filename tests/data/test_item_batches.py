@@ -109,6 +109,25 @@ def test_of_long_histories_the_last_items_are_read_or_all_in_parts():
 
 
 @pytest.mark.parametrize("form", [next_items, MaskItems(MASK, 0.4, 0.3)])
+def test_batches_of_one_shape_hold_the_same_examples(form):
+    plain, padded = ([own for _, own in islice(made(form, equal=equal).start(), 12)] for equal in (False, True))
+    assert len({batch.shape for batch in padded}) == 1 and len({batch.shape for batch in plain}) > 4
+    longest = made(form).longest
+    for one, other in zip(plain, padded, strict=True):
+        read, count, lengths = one.items.shape[1], len(one.offsets.starts), other.offsets.starts.diff()
+        assert other.items[0, :read].tolist() == one.items[0].tolist()
+        assert other.offsets.starts[:count].tolist() == one.offsets.starts.tolist()
+        assert other.offsets.starts[-1] == other.items.shape[1] and lengths.min() >= 0 and lengths.max() <= longest
+        assert other.count == one.count == len(one.places)
+        assert (other.expected >= 0).tolist() == [i < one.count for i in range(len(other.expected))]
+        assert examples(other)[: one.count] == examples(one)
+        assert other.seen[:, : one.seen.shape[1]].tolist() == one.seen.tolist()
+        assert (other.seen[0, one.seen.shape[1] :] >= count).all()  # of no history
+        copied = other.clone()
+        assert all(a.equal(b) and a is not b for a, b in zip(copied.tensors(), other.tensors(), strict=True))
+
+
+@pytest.mark.parametrize("form", [next_items, MaskItems(MASK, 0.4, 0.3)])
 def test_batches_depend_on_the_seed_and_the_position_alone(form):
     ways = [augment.crop(0.5), augment.reorder(0.5)] if form is next_items else []
 

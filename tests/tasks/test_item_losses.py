@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from heed.data.interactions.batches import ItemBatch, ItemViews
+from heed.data.interactions.batches import ItemBatch, ItemBatches, ItemViews, next_items
 from heed.data.packing import offsets_of
 from heed.models.sasrec import SASRec, SASRecConfig
 from heed.tasks.item_losses import (
@@ -21,6 +21,7 @@ from heed.tasks.item_losses import (
     seen_keys,
     unseen,
 )
+from heed.vocabularies.histories import Histories
 
 ITEMS = 11
 
@@ -134,7 +135,7 @@ def test_both_losses_are_means_of_their_own_and_the_weight_is_between_them():
         torch.tensor([[1, 2, 4, 2, 1, 3, 5, 4]]), offsets_of(np.array([2, 1, 3, 2])), torch.tensor([1, 2, 5, 7])
     )
     seen = torch.tensor([[0, 0, 0, 1, 1], [1, 2, 3, 4, 5]])
-    batch = ItemBatch(rows, offsets, torch.arange(5), torch.tensor([2, 3, 6, 5, 7]), seen, views)
+    batch = ItemBatch(rows, offsets, torch.arange(5), torch.tensor([2, 3, 6, 5, 7]), seen, 5, views)
     alone, both = (
         RecommendationLoss(FullCrossEntropy(), own)(model, batch) for own in (None, ContrastiveViews(0.3, 1.0))
     )
@@ -146,3 +147,38 @@ def test_both_losses_are_means_of_their_own_and_the_weight_is_between_them():
     empty = batch._replace(places=torch.arange(0), expected=torch.arange(0))
     nothing = RecommendationLoss(FullCrossEntropy())(model, empty)
     assert nothing.count == 0 and float(nothing.nll) == 0 and nothing.total.requires_grad
+
+
+DRAWN = torch.full((ITEMS,), 1 / ITEMS, dtype=torch.float64)
+OBJECTIVES = {
+    "cross-entropy": FullCrossEntropy(0.1),
+    "bce": BinaryCrossEntropy(2),
+    "gbce": BinaryCrossEntropy(3, 0.5),
+    "sampled-softmax": SampledSoftmax(4, DRAWN),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_padding_changes_neither_the_loss_nor_the_gradient(name, monkeypatch):
+    def first_unseen(own, count):
+        free = ~is_seen(own, torch.arange(ITEMS).expand(len(own.states), -1), seen_keys(own))
+        return free.double().topk(count, dim=1).indices, torch.ones(len(own.states), count, dtype=torch.bool)
+
+    monkeypatch.setattr("heed.tasks.item_losses.unseen", first_unseen)  # draws depend on how many there are
+    sizes = {"dim": 8, "heads": 2, "hidden": 8, "layers": 1, "dropout": 0.0, "attention_dropout": 0.0}
+    torch.manual_seed(1)
+    model = SASRec(SASRecConfig(items=ITEMS, **sizes, max_length=5)).double()
+    rows = [[1, 2, 3], [4, 5], [6, 7, 8, 9, 1], [0, 3, 10, 2]]
+    lengths = np.array([len(row) for row in rows])
+    arrays = {"items": np.concatenate(rows).astype(np.uint32), "offsets": np.concatenate([[0], lengths.cumsum()]),
+              "train_end": lengths, "valid_at": np.full(4, -1), "test_at": np.full(4, -1)}  # fmt: skip
+    found = []
+    for equal in (False, True):
+        own = ItemBatches(Histories(list("abcd"), ITEMS, arrays), next_items, longest=5, budget=20, seed=0, equal=equal)
+        batch = own.make(np.arange(4), (0, 0))
+        torch.manual_seed(2)
+        loss = RecommendationLoss(OBJECTIVES[name])(model, batch)
+        gradients = torch.autograd.grad(loss.total, list(model.parameters()))
+        found.append([loss.total.detach(), loss.nll, loss.count, *gradients])
+        assert batch.items.shape[1] == (20 if equal else 10)
+    torch.testing.assert_close(found[1], found[0], rtol=1e-10, atol=1e-12)

@@ -12,7 +12,7 @@ examples:
 
 Each line is read aloud by espeak-ng. A line may have a tab: the spoken text before it, and the text to write, such as
 a translation, after it. Writes wavs/, manifest.tsv with the spoken texts and, where they differ, translation.tsv with
-the texts to write.
+the texts to write, and the spoken texts as transcripts.
 """
 
 

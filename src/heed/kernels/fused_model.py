@@ -1,4 +1,4 @@
-"""A model with fused layers, for a GPU: an encoder-decoder or a ViT; of a language model in fused_decoder."""
+"""A model with fused layers, for a GPU: an encoder-decoder, a ViT or an Image Transformer; language models are in fused_decoder."""
 
 import copy
 from functools import partial
@@ -28,6 +28,8 @@ def supports(model: nn.Module) -> bool:
         return fused_decoder.supports(model)
     if _reads_images(model):
         return True
+    if _draws_images(model):  # kernels have neither local attention nor two lengths of windows
+        return model.turns.mask is None and model.encoder is None
     return all(norm is None or type(norm) is nn.LayerNorm for norm in (model.norm, model.source_norm))
 
 
@@ -39,6 +41,9 @@ def use_fused_layers(model: nn.Module) -> None:
     if _reads_images(model):
         model.image_states = partial(_image_states, model)
         model._class_token = partial(_class_token, model)
+        return None
+    if _draws_images(model):
+        model._decode = partial(_decode_pixels, model)
         return None
     positions = {type(part) for part in (model.positions, model.source_positions) if part is not None}
     if positions <= {Sinusoidal, SinusoidalHalves} and model.norm is None and model.source_norm is None:
@@ -55,6 +60,15 @@ def _continues_text(model: nn.Module) -> bool:
 
 def _reads_images(model: nn.Module) -> bool:
     return hasattr(model, "image_states")
+
+
+def _draws_images(model: nn.Module) -> bool:
+    return hasattr(model, "pixel_states")
+
+
+def _decode_pixels(model: nn.Module, x: Float[Tensor, "b t dim"], memory: None) -> Float[Tensor, "b t dim"]:
+    windows = WindowMask(*x.shape[:2])
+    return model.stack(x.flatten(0, 1)[None], mask=windows, causal=True).unflatten(1, windows)[0]
 
 
 def _image_states(model: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b t dim"]:

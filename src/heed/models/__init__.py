@@ -1,5 +1,6 @@
 """Every system, by the name that recipes and model folders call it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from heed.config import data_fields
@@ -40,10 +41,11 @@ def name_of(model: Any) -> str:
     return next(name for name, system in MODELS.items() if type(model) is system.model)
 
 
-def adapt(model: Any, config: Any) -> Any:
+def adapt(model: Any, config: Any, renewed: Sequence[str] = ()) -> Any:
     """The same model for other data: the body keeps its weights, the head only if the data have the same sizes.
 
-    New are only a head, a prompt, and the rows of added tokens; any other weight that does not fit is an error.
+    New are only a head, a prompt, the rows of added tokens, and the parts whose names begin with one of `renewed`; any other weight
+    that does not fit is an error.
     """
     import torch
 
@@ -54,10 +56,10 @@ def adapt(model: Any, config: Any) -> Any:
         return model.adapted(config)
     new, weights = type(model)(config), model.state_dict()
     changed = {name for name in data_fields(config) if getattr(config, name) != getattr(model.config, name)}
-    if not changed:
+    if not changed and not renewed:
         new.load_state_dict(weights)
         return new
-    added, own = ("prompt",) * ("prompt_length" in changed), new.state_dict()
+    added, own = (*renewed, *("prompt",) * ("prompt_length" in changed)), new.state_dict()
     if changed - {"vocab_size", "prompt_length"}:
         added += getattr(type(model), "HEAD", ("head.",))
     if "vocab_size" in changed:

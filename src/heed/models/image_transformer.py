@@ -1,7 +1,7 @@
 """Image Transformer (Parmar et al., 2018): draws an image value by value, each from those before it within a local memory."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -90,6 +90,8 @@ class PixelState(NamedTuple):
 class ImageTransformer(nn.Module):
     """A decoder over pixels in an order of their own, and for enlarging an encoder over the pixels of a small image."""
 
+    capabilities: ClassVar[tuple[str, ...]] = ("fused",)  # where each position sees all before it
+
     def __init__(self, config: ImageTransformerConfig):
         super().__init__()
         self.config = c = config
@@ -125,7 +127,10 @@ class ImageTransformer(nn.Module):
         before = self._embed(values[:, :-1])
         x = torch.cat([self.first.to(before.dtype).expand(len(images), 1, -1), before], dim=1)
         x = self.dropout(x + self._told(len(images), labels))
-        memory, mask = self._memory(small), self.turns.mask
+        return self._decode(x, self._memory(small))
+
+    def _decode(self, x: Float[Tensor, "b t dim"], memory: Float[Tensor, "b n dim"] | None) -> Float[Tensor, "b t dim"]:
+        mask = self.turns.mask
         return self.stack(x, memory, mask=mask, causal=mask is None)
 
     def in_turn(self, images: UInt8[Tensor, "b h w c"]) -> Int[Tensor, "b t k"]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 class Package(NamedTuple):
     """`processors` turn a user's input into tensors and back, by name: the vocabularies "source" and "target", or "text";
-    "labels"; "items" and "histories"; "images"; "sound" and "speakers".
+    "labels"; "items" and "histories"; "images"; "sound", "speakers" and "transcript".
     `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, where there is one.
     """
 

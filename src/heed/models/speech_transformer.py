@@ -1,6 +1,7 @@
 """Speech-Transformer (Dong et al., 2018): an encoder reads the features of a recording, a decoder writes its text.
 
-A second output reads the text off the encoder alone, one token or none at each state (CTC, Graves et al., 2006).
+A second output reads the text off the encoder alone, one token or none at each state (CTC, Graves et al., 2006). Of a model that
+translates it may read what is said, in its own language: that has a vocabulary of its own (`ctc_size`).
 """
 
 import math
@@ -45,6 +46,7 @@ class SpeechTransformerConfig:
     hidden_dropout: float = 0.1  # inside the feed-forward network
     norm: Literal["post", "pre"] = "pre"  # norms after each sublayer, as in the paper, or before it
     norm_eps: float = 1e-5  # of layer norm
+    ctc_size: int = from_data()
 
     def __post_init__(self):
         check(self)
@@ -86,7 +88,7 @@ class SpeechTransformer(nn.Module):
             return Stack(made, None if c.norm == "post" else nn.LayerNorm(c.dim, eps=c.norm_eps))
 
         self.encoder, self.decoder = stack(c.encoder_layers, False), stack(c.decoder_layers, True)
-        self.ctc = nn.Linear(c.dim, c.vocab_size + 1) if c.ctc else None
+        self.ctc = nn.Linear(c.dim, (c.ctc_size or c.vocab_size) + 1) if c.ctc else None
         init.vaswani(self, c.dim)
 
     def encode_speech(

@@ -76,7 +76,7 @@ class Recognizer(Product):
         if not isinstance(sound, SoundFeatures) or len(sound) != own.model.config.inputs:
             raise ValueError(f"{names[0]}: its features do not match the model: its config.json is damaged")
         decoding = settings.read(SpeechDecoding, own.facts.get("decoding", {}), f"{names[0]}/config.json: decoding.")
-        if not own.model.config.ctc:
+        if not own.model.config.ctc or own.model.config.ctc_size:
             decoding = replace(decoding, ctc_weight=0.0)
         own.model.eval()
         return cls(own.model, sound, vocabulary, own.facts, decoding)
@@ -94,7 +94,12 @@ class Recognizer(Product):
     @property
     def timed(self) -> bool:
         """Whether words have times, which CTC finds."""
-        return self.model.config.ctc and not self.translates
+        return self.scored_by_ctc and not self.translates
+
+    @property
+    def scored_by_ctc(self) -> bool:
+        """Whether CTC has learned the text that is written: not what is said where that is another."""
+        return self.model.config.ctc and not self.model.config.ctc_size
 
     # what a user asks
 
@@ -167,6 +172,10 @@ class Recognizer(Product):
     def search(self, **changes: Any) -> SpeechDecoding:
         """The settings of the search, with changes."""
         own = settings.typed(SpeechDecoding, {name: value for name, value in changes.items() if value is not None})
+        if own.get("ctc_weight") and self.model.config.ctc_size:
+            raise ValueError(
+                "the CTC output of this model has learned transcripts, not translations: leave ctc_weight 0"
+            )
         return replace(self.decoding, **own)
 
     # how it is computed
@@ -178,7 +187,7 @@ class Recognizer(Product):
         """The best hypotheses for normalized features, and what CTC says at each state."""
         memory, counts = self.encode(frames)
         dtype = next(self.model.parameters()).dtype
-        logp = ctc_logp(self.model, memory) if self.model.config.ctc else None
+        logp = ctc_logp(self.model, memory) if self.scored_by_ctc else None
         with torch.autocast(self.device.type, enabled=False):
             memory = memory.to(dtype)
             found = search_speech(self.model, memory, counts, self.vocabulary.special, config, language, logp)

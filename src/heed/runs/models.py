@@ -22,7 +22,7 @@ def build(recipe: Recipe, base: Package | None, prepared: Prepared) -> nn.Module
         {"prompt_length": prompt} if prompt else {}
     )
     config = dataclasses.replace(base.model.config, **_rates(base, recipe.model), **sizes)
-    model = type(base.model)(config) if recipe.model.fresh else adapt(base.model, config)
+    model = type(base.model)(config) if recipe.model.fresh else adapt(base.model, config, prepared.renewed)
     if prompt:
         _freeze(model, new=prompt != base.model.config.prompt_length)
     return model

@@ -1,9 +1,11 @@
 """Every task, by the name that recipes and model folders call it."""
 
-from heed.lazy import LazyMapping
-from heed.tasks.base import Task
+from typing import Any
 
-TASKS: LazyMapping[type[Task]] = LazyMapping(
+from heed.lazy import LazyMapping
+from heed.tasks.described import DESCRIBED
+
+TASKS: LazyMapping[Any] = LazyMapping(
     {
         "translation": "heed.tasks.translation:Translation",
         "denoising": "heed.tasks.denoising:Denoising",
@@ -28,4 +30,8 @@ TASKS: LazyMapping[type[Task]] = LazyMapping(
 
 def metric_labels() -> dict[str, str]:
     """The names of all metrics, as people read them; a run's log names them as the task does."""
-    return {metric.name: metric.label for task in TASKS.values() for metric in task.metrics}
+    described = [own.metrics for own in DESCRIBED.values()]
+    others = [TASKS[name].metrics for name in TASKS if name not in DESCRIBED]
+    return {name: label for own in described for name, label in own.items()} | {
+        metric.name: metric.label for own in others for metric in own
+    }

@@ -35,6 +35,7 @@ class Prepared:
     """Data, ready to be trained on. `key` is a hash: the same files and settings have the same key.
 
     `sizes` fill the fields of a new model's config that the data decide; `defaults` those that the data suggest.
+    `renewed`: the parts of a pre-trained model that the data need anew, by the first letters of their weights' names.
     `earlier_keys` are those that earlier versions gave the same data. `valid_left_out` counts by rule the pairs that are not validated on.
     """
 
@@ -44,6 +45,7 @@ class Prepared:
     processors: Mapping[str, Any]
     sizes: Mapping[str, Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    renewed: Sequence[str] = ()
     earlier_keys: Sequence[str] = ()
     valid_left_out: Mapping[str, int] = field(default_factory=dict)
 

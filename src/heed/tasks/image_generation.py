@@ -123,7 +123,9 @@ def asked(settings: ImageGenerationSettings, pixels: Tensor, labels: Tensor) -> 
 
 
 class PixelLoss:
-    """-log p of all values of the images; its count is that of the values."""
+    """-log p of the values of each image, in the mean; its count is that of the images."""
+
+    windows = True  # all images have the same number of positions
 
     def __init__(self, augment: Pipeline, settings: ImageGenerationSettings):
         self.augment, self.settings = augment, settings
@@ -136,8 +138,8 @@ class PixelLoss:
                 x = self.augment(from_bytes(pixels), batch.draws[:count])
                 pixels = (x * 255).round().to(torch.uint8).permute(0, 2, 3, 1)
             told = asked(self.settings, pixels, labels)
-        total = model.pixel_nll(pixels, **told).sum()
-        return Loss(total, total.detach(), pixels.numel())
+        total = model.pixel_nll(pixels, **told).sum() / pixels[0].numel()
+        return Loss(total, total.detach(), count)
 
 
 class PixelValidation:

@@ -21,14 +21,15 @@ class Predictions(NamedTuple):
     """States at which items are predicted, the items, the matrix and the bias of all items, and what each history has seen."""
 
     states: Float[Tensor, "n dim"]
-    expected: Int[Tensor, " n"]
+    expected: Int[Tensor, " n"]  # -1 at padding, which does not count
     weight: Float[Tensor, "items dim"]
     bias: Float[Tensor, " items"] | None
     history: Int[Tensor, " n"]  # the number of the history of each state
     seen: Int[Tensor, "2 m"]  # the number of a history, and an item of it
 
     def scores(self, items: Int[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        """The scores of some items at each state."""
+        """The scores of some items at each state; at padding, of any."""
+        items = items.clamp(min=0)
         found = exact(torch.einsum("nd,nkd->nk", self.states, F.embedding(items, self.weight)))
         return found if self.bias is None else found + self.bias[items]
 
@@ -78,11 +79,12 @@ class BinaryCrossEntropy:
     def __call__(self, given: Predictions) -> Tensor:
         drawn, counts = unseen(given, self.negatives)
         found = given.scores(torch.cat([given.expected[:, None], drawn], dim=1))  # at once: one gradient of the matrix
-        positive, negative = found[:, 0], found[:, 1:]
-        return self.power(len(given.weight)) * F.softplus(-positive).sum() + (F.softplus(negative) * counts).sum()
+        real = given.expected >= 0
+        positive, negative = F.softplus(-found[:, 0]) * real, F.softplus(found[:, 1:]) * (counts & real[:, None])
+        return self.power(len(given.weight)) * positive.sum() + negative.sum()
 
 
-@dataclass(frozen=True)
+@dataclass
 class SampledSoftmax:
     """Cross entropy over items drawn for the whole batch by `draws`, which sums to 1; scores are corrected by log q (Bengio and
     Senécal, 2008), so that with more of them it becomes that over all items.
@@ -92,9 +94,9 @@ class SampledSoftmax:
     draws: Float[Tensor, " items"]
 
     def __call__(self, given: Predictions) -> Tensor:
-        q = self.draws.to(given.states.device)
-        drawn = torch.multinomial(q, self.negatives, replacement=True)
-        return self.over(given, drawn, self.negatives * q)
+        self.draws = self.draws.to(given.states.device)
+        drawn = torch.multinomial(self.draws, self.negatives, replacement=True)
+        return self.over(given, drawn, self.negatives * self.draws)
 
     @staticmethod
     def over(given: Predictions, drawn: Int[Tensor, " k"], times: Float[Tensor, " items"]) -> Tensor:
@@ -104,7 +106,8 @@ class SampledSoftmax:
         negative = exact(F.linear(given.states, given.weight[drawn], bias))
         negative = negative - times[drawn].log().to(negative.dtype)
         negative = negative.masked_fill(drawn == given.expected[:, None], -torch.inf)
-        return -torch.cat([positive, negative], dim=1).log_softmax(dim=1)[:, 0].sum()
+        found = torch.cat([positive, negative], dim=1).log_softmax(dim=1)[:, 0]
+        return -(found * (given.expected >= 0)).sum()
 
 
 @dataclass(frozen=True)
@@ -153,9 +156,8 @@ class RecommendationLoss:
         given = Predictions(states, batch.expected, weight, bias, history, batch.seen)
         nll = self.items(given)
         if self.contrastive is None:
-            return Loss(nll, nll.detach(), len(states))
+            return Loss(nll, nll.detach(), batch.count)
         part = self.contrastive(model, batch.views)
-        total = (
-            nll + self.contrastive.weight * len(states) / part.count * part.total
-        )  # both are means per prediction then
-        return Loss(total, nll.detach(), len(states), {"contrastive": Part(part.total.detach(), part.count)})
+        weight = self.contrastive.weight * batch.count / part.count  # both are means per prediction then
+        parts = {"contrastive": Part(part.total.detach(), part.count)}
+        return Loss(nll + weight * part.total, nll.detach(), batch.count, parts)

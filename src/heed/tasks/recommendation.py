@@ -133,9 +133,16 @@ class Recommendation(Task):
                 "task.contrastive needs a single process: it compares histories within a batch, so splitting a batch "
                 "would change the loss"
             )
-        return self._batches(recipe, prepared, plan.longest, share).start(position)
+        return self._batches(recipe, prepared, plan.longest, share, plan.captured).start(position)
 
-    def _batches(self, recipe: Any, prepared: Prepared, longest: int, share: tuple[int, int] = (0, 1)) -> ItemBatches:
+    @property
+    def equal_batches(self) -> bool:
+        """Batches can be padded to one shape; views of histories have lengths of their own."""
+        return not self.settings.contrastive
+
+    def _batches(
+        self, recipe: Any, prepared: Prepared, longest: int, share: tuple[int, int] = (0, 1), equal: bool = False
+    ) -> ItemBatches:
         s, t = self.settings, recipe.training
         items = len(prepared.train.items)
         form = self._form(recipe, items)
@@ -148,6 +155,7 @@ class Recommendation(Task):
             windows=s.long == "windows",
             augmentations=self._augmentations(items) if s.contrastive else (),
             share=share,
+            equal=equal,
         )
 
     def _form(self, recipe: Any, items: int) -> Form:

@@ -1,9 +1,9 @@
 """Speech recognition, and speech translation: write what is said in a recording (Speech-Transformer)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,15 +15,16 @@ from heed.data.audio.batches import SpecAugment, Speech, SpeechBatches, collate
 from heed.data.audio.config import AudioConfig
 from heed.data.audio.prepare import SpeechCorpus, features_of, prepare
 from heed.data.batching import DataPosition, plan
-from heed.data.prepare import Learning, digest
-from heed.data.readers import Line
+from heed.data.prepare import digest
 from heed.decoding.speech import SpeechDecoding
 from heed.evaluation import speech as errors
 from heed.models.abilities import TranscribesSpeech
 from heed.models.package import Package
 from heed.products.recognizer import Recognizer
+from heed.tasks import speech_vocabularies
 from heed.tasks.base import Metric, Objective, Prepared, Task, Tell, Validation, ValidationResult
 from heed.tasks.speech_loss import SpeechLoss
+from heed.tasks.speech_vocabularies import Written, encoded
 from heed.tasks.validation import sample_rows
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.sound import SoundFeatures
@@ -37,6 +38,9 @@ VALID_FRAMES = 20_000  # of a batch of validation
 @dataclass(frozen=True)
 class SpeechSettings:
     ctc: float = 0.3  # weight of the CTC loss; 0 is attention only
+    ctc_target: Literal["text", "transcript"] = (
+        "text"  # what CTC learns; "transcript", the table's fourth column, for translation
+    )
     label_smoothing: float = 0.1
     mask_bands: int = 2  # SpecAugment: number of frequency bands masked per recording
     mask_band: float = 0.3  # maximum width, as a share of a frame
@@ -53,6 +57,15 @@ class SpeechSettings:
             if getattr(self, name) < 0:
                 raise ValueError(f"task.{name} is {getattr(self, name)}; it must be 0 (off) or more")
         self.augment()
+
+    @property
+    def learns_transcripts(self) -> bool:
+        """Whether CTC learns what is said, and not the text that the model writes."""
+        return self.ctc > 0 and self.ctc_target == "transcript"
+
+    def forced(self) -> dict[str, float]:
+        """Settings of the search that follow from what CTC learns: without it, or of transcripts, it cannot score texts."""
+        return {} if self.ctc and not self.learns_transcripts else {"ctc_weight": 0.0}
 
     def augment(self) -> SpecAugment | None:
         made = SpecAugment(self.mask_bands, self.mask_band, self.mask_stretches, self.mask_stretch, self.mask_share)
@@ -90,6 +103,10 @@ class SpeechRecognition(Task):
                  if f"data.{name}" in recipe.explicit]  # fmt: skip
         if given:
             raise ValueError(f"data.{given[0]} comes from {recipe.model.folder}: leave it out")
+        if self.settings.learns_transcripts and not base.model.config.ctc:
+            raise ValueError(
+                f"{recipe.model.folder} has no CTC output to learn transcripts with: set task.ctc to 0, or start from another model"
+            )
 
     # data
 
@@ -104,23 +121,24 @@ class SpeechRecognition(Task):
         valid_key, valid_corpus = prepare(valid, features, tell, longest=data.max_seconds)
         if base is None:
             features = SoundFeatures(features.settings, *corpus.moments)
-        lines = [Line(text, text, name) for text, name in zip(corpus.texts, corpus.names, strict=True)]
-        learning = Learning(recipe.subwords, recipe.model.vocabulary, one_sided=True)
-        own = base.processors["target"] if base is not None else learning.pair(lambda: lines, key, tell)[1]
-        processors = {"sound": features, "target": own}
-        made = Speech(corpus, *self._usable(corpus, own))
-        sizes = {} if base is not None else {"vocab_size": len(own), "inputs": len(features)}
-        whole = digest(key, valid_key, features.key(), own.key())
-        held = Speech(valid_corpus, np.arange(len(valid_corpus)), own.encode(list(map(own.clean, valid_corpus.texts))))
-        return Prepared(whole, made, held, processors, sizes)
+        written = speech_vocabularies.find(recipe, base, corpus, key, tell)
+        processors = {"sound": features, **written.processors()}
+        sizes = written.sizes() | ({} if base is not None else {"inputs": len(features)})
+        said = [written.transcript.key()] if written.transcript is not None else []
+        whole = digest(key, valid_key, features.key(), written.target.key(), *said)
+        held = Speech(valid_corpus, np.arange(len(valid_corpus)), encoded(written.target, valid_corpus.texts))
+        return Prepared(whole, self._usable(corpus, written), held, processors, sizes, renewed=written.renewed)
 
-    def _usable(self, corpus: SpeechCorpus, vocabulary: Vocabulary) -> tuple[np.ndarray, list[list[int]]]:
+    def _usable(self, corpus: SpeechCorpus, written: Written) -> Speech:
         """The recordings that are long enough to be one state, and have a text."""
-        ids = vocabulary.encode(list(map(vocabulary.clean, corpus.texts)))
+        ids = encoded(written.target, corpus.texts)
         rows = [i for i, own in enumerate(ids) if own and corpus.lengths[i] >= FEWEST_FRAMES]
         if not rows:
             raise ValueError(f"data: none of {len(corpus):,} recordings is long enough for training")
-        return np.array(rows), [ids[i] for i in rows]
+        said = None
+        if written.transcript is not None:
+            said = encoded(written.transcript, [corpus.transcripts[i] for i in rows])
+        return Speech(corpus, np.array(rows), [ids[i] for i in rows], said)
 
     def batches(
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
@@ -128,7 +146,7 @@ class SpeechRecognition(Task):
         return self._batches(recipe, prepared, share).start(position)
 
     def _batches(self, recipe: Any, prepared: Prepared, share: tuple[int, int] = (0, 1)) -> SpeechBatches:
-        sound, words = prepared.processors.values()
+        sound, words = prepared.processors["sound"], prepared.processors["target"]
         return SpeechBatches(
             prepared.train,
             sound,
@@ -169,7 +187,7 @@ class SpeechRecognition(Task):
         return {
             **{name: value for name, value in named.items() if value},
             "longest_seconds": round(float(speech.corpus.lengths[speech.rows].max()) * seconds, 2),
-            "decoding": asdict(recipe.decoding) | ({} if self.settings.ctc else {"ctc_weight": 0.0}),
+            "decoding": asdict(recipe.decoding) | self.settings.forced(),
         }
 
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:
@@ -213,18 +231,13 @@ class SpeechValidation:
         self.texts = [speech.corpus.texts[i] for i in rows]
         self.smoothing = SpeechLoss(0.0, 0.0)
         beam = min(recipe.training.valid_beam, recipe.decoding.beam)
-        plain = {
-            "beam": beam,
-            "nbest": 1,
-            "ctc_weight": recipe.decoding.ctc_weight if chosen.ctc else 0.0,
-        }
-        self.decoding = SpeechDecoding(**{**asdict(recipe.decoding), **plain})
+        self.decoding = replace(recipe.decoding, beam=beam, nbest=1, **chosen.forced())
         self.facts_of_language = {"language": recipe.data.language, "target_language": recipe.data.target_language}
         self.shown = sample_rows(self.size, recipe.training.samples)
 
     def run(self, model: nn.Module) -> ValidationResult:
         model.eval()
-        sound, words = self.processors.values()
+        sound, words = self.processors["sound"], self.processors["target"]
         recognizer = Recognizer(model, sound, words, self.facts_of_language, self.decoding)
         frames = [self.corpus.frames(int(i)) for i in self.rows]
         texts = [own.text for own in recognizer.transcribe_frames(frames, times=False)]

@@ -28,7 +28,7 @@ def ctc_loss(
 
 @dataclass(frozen=True)
 class SpeechLoss:
-    """(1 - ctc) times the cross entropy of each next token, plus ctc times the loss of CTC; both are sums over the same tokens."""
+    """(1 - ctc) times the cross entropy of each next token, plus ctc times the loss of CTC, both summed over their tokens."""
 
     ctc: float = 0.3
     smoothing: float = 0.1
@@ -44,7 +44,7 @@ class SpeechLoss:
         if not self.ctc:
             return loss
         found = self._ctc(model, memory, batch)
-        parts = {"ctc": Part(found.detach(), loss.count)}
+        parts = {"ctc": Part(found.detach(), sum(batch.label_counts))}
         return Loss((1 - self.ctc) * loss.total + self.ctc * found, loss.nll, loss.count, parts)
 
     @staticmethod

@@ -13,10 +13,12 @@ from heed.vocabularies.images import Images
 from heed.vocabularies.items import Items
 from heed.vocabularies.labels import Labels, Numbers
 from heed.vocabularies.text_parts import InputTokens, TextParts, plain
+from heed.vocabularies.transcripts import TranscriptCharacters
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 FILES = {"items": Items, "histories": Histories}  # kinds with a file of their own
-NO_TEXT = (Labels, Numbers, Items, Histories, Images)
+INLINE = ("labels", "numbers", "images", "sound", "transcript")  # kinds that config.json holds whole
+NO_TEXT = (Labels, Numbers, Items, Histories, Images, TranscriptCharacters)
 
 
 def is_sound(own: Any) -> bool:
@@ -39,7 +41,7 @@ def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, An
             found[name] = {"kind": "labels", "names": own.names}
         elif isinstance(own, Numbers):
             found[name] = {"kind": "numbers"}
-        elif is_sound(own):
+        elif isinstance(own, TranscriptCharacters) or is_sound(own):
             found[name] = own.facts()
         elif isinstance(own, Items | Histories | Images):
             found[name] = own.write(folder)
@@ -82,9 +84,7 @@ def read(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     for name, own in facts.items():
         if not isinstance(own, Mapping) or not isinstance(own.get("kind"), str):
             raise ValueError(f"{where}.{name} is {own!r}; it must be a section with a kind")
-    texts = {
-        name: own for name, own in facts.items() if own["kind"] not in ("labels", "numbers", "images", "sound", *FILES)
-    }
+    texts = {name: own for name, own in facts.items() if own["kind"] not in (*INLINE, *FILES)}
     pair = vocabularies.read(folder, _pair(texts, where)) if texts else ()
     _check_files(folder, texts, where)  # last: what a vocabulary says of itself tells more
     found = {
@@ -104,6 +104,8 @@ def _other(folder: Path, own: Mapping[str, Any], where: str) -> Any:
         from heed.vocabularies.sound import SoundFeatures
 
         return SoundFeatures.read(own, where)
+    if own["kind"] == "transcript":
+        return TranscriptCharacters.read(own, where)
     return Numbers() if own["kind"] == "numbers" else _labels(own.get("names"), where)
 
 

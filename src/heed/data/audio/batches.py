@@ -18,8 +18,8 @@ from heed.vocabularies.vocabulary import SpecialTokens
 
 class SpeechBatch(NamedTuple):
     """Features (b, t, size) with zeros after each recording; decoder inputs; the token expected at each of `positions` of the
-    flattened inputs; and for CTC all tokens of all texts, one after another. `lengths` are those of the recordings, again in
-    `frame_counts` as the host knows them, `label_counts` those of the texts.
+    flattened inputs; and for CTC all tokens of all texts, or of all transcripts, one after another. `lengths` are those of the
+    recordings, again in `frame_counts` as the host knows them, `label_counts` those of what CTC learns.
     """
 
     features: Tensor
@@ -65,8 +65,13 @@ class SpecAugment:
             frames[first : first + width] = 0
 
 
-def collate(frames: Sequence[np.ndarray], texts: Sequence[Sequence[int]], special: SpecialTokens) -> SpeechBatch:
-    """A batch of normalized features and the ids of their texts."""
+def collate(
+    frames: Sequence[np.ndarray],
+    texts: Sequence[Sequence[int]],
+    special: SpecialTokens,
+    transcripts: Sequence[Sequence[int]] | None = None,
+) -> SpeechBatch:
+    """A batch of normalized features and the ids of their texts; CTC learns `transcripts`, or else the texts."""
     lengths = np.array([len(own) for own in frames])
     padded = np.zeros((len(frames), int(lengths.max()), frames[0].shape[1]), dtype=np.float32)
     for row, own in zip(padded, frames, strict=True):
@@ -77,7 +82,7 @@ def collate(frames: Sequence[np.ndarray], texts: Sequence[Sequence[int]], specia
     for row, own in zip(target, outputs, strict=True):
         row[: len(own)] = [special.first, *own[:-1]]
     positions = np.concatenate([i * longest + np.arange(len(own)) for i, own in enumerate(outputs)])
-    flat = [np.asarray(list(own), dtype=np.int64) for own in texts]
+    flat = [np.asarray(list(own), dtype=np.int64) for own in (texts if transcripts is None else transcripts)]
     expected, labels = np.concatenate([np.asarray(own) for own in outputs]), np.concatenate(flat)
     tensors = map(torch.from_numpy, (padded, lengths, target, positions, expected, labels))
     return SpeechBatch(*tensors, lengths.tolist(), [len(own) for own in flat])
@@ -85,11 +90,12 @@ def collate(frames: Sequence[np.ndarray], texts: Sequence[Sequence[int]], specia
 
 @dataclass(frozen=True)
 class Speech:
-    """Features of recordings, which of them are used, and the ids of their texts."""
+    """Features of recordings, which of them are used, and the ids of their texts; and of their transcripts, where CTC learns them."""
 
     corpus: SpeechCorpus
     rows: np.ndarray
     ids: list[list[int]]
+    transcripts: list[list[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -110,7 +116,8 @@ class SpeechBatches:
         share: tuple[int, int] = (0, 1),
     ):
         """`budget` is the most frames of a batch, padding included. `share` is (rank, processes): each gets its part of every batch."""
-        self.corpus, self.rows, self.texts = speech.corpus, speech.rows, speech.ids
+        self.corpus, self.rows = speech.corpus, speech.rows
+        self.texts, self.transcripts = speech.ids, speech.transcripts
         self.features, self.special = features, special
         self.budget, self.seed, self.augment, self.share = budget, seed, augment, share
         self.lengths = self.corpus.lengths[self.rows]
@@ -137,7 +144,8 @@ class SpeechBatches:
         frames = [self.features.normalized(self.corpus.frames(int(self.rows[i]))) for i in used]
         for own in frames if self.augment is not None else ():
             self.augment(own, random)
-        made = collate(frames, [self.texts[i] for i in used], self.special)
+        said = None if self.transcripts is None else [self.transcripts[i] for i in used]
+        made = collate(frames, [self.texts[i] for i in used], self.special, said)
         if len(mine):
             return made
         nothing = {name: getattr(made, name)[:0] for name in ("positions", "expected", "labels")}

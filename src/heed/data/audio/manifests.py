@@ -22,13 +22,17 @@ SHOWN = 3  # missing files that an error names
 
 
 class Utterance(NamedTuple):
-    """A recording and its text. `frames` are (first, count) in the stored features `path`, where there is no sound."""
+    """A recording and its text. `frames` are (first, count) in the stored features `path`, where there is no sound.
+
+    `transcript` is what is said, where the text is a translation of it.
+    """
 
     name: str
     text: str
     path: Path
     frames: tuple[int, int] | None = None
     speaker: str = ""
+    transcript: str = ""
 
 
 def read(name: str, kind: str = "auto", split: str = "train") -> list[Utterance]:
@@ -67,16 +71,17 @@ def _of_split(kind: str, split: str) -> str:
 
 
 def table(path: Path, split: str) -> Iterator[Utterance]:
-    """Path, tab, text and, if wanted, tab, speaker; a path is relative to the table."""
+    """Path, text and, if wanted, speaker and transcript, with tabs between them; a path is relative to the table."""
     for number, line in enumerate(readers.lines(path), 1):
         if not line.strip():
             continue
         name, text, *more = [part.strip() for part in line.split("\t")] + [""] * ("\t" not in line)
-        if not name or not text or len(more) > 1:
+        if not name or not text or len(more) > 2:
             raise ValueError(
-                f"{path}, line {number}: the format is path, tab, text and, with several speakers, tab, speaker"
+                f"{path}, line {number}: the format is path, tab, text and, if wanted, tab, speaker, tab, transcript"
             )
-        yield Utterance(f"{path.name}:{number}", clean(text), path.parent / name, None, "".join(more))
+        speaker, transcript = [*more, "", ""][:2]
+        yield Utterance(f"{path.name}:{number}", clean(text), path.parent / name, None, speaker, clean(transcript))
 
 
 def ljspeech(path: Path, split: str) -> Iterator[Utterance]:

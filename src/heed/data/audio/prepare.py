@@ -38,6 +38,7 @@ class SpeechCorpus:
         self.texts: list[str] = [row["text"] for row in rows]
         self.names: list[str] = [row["name"] for row in rows]
         self.speakers: list[str] = [row.get("speaker", "") for row in rows]
+        self.transcripts: list[str] = [row.get("transcript", "") for row in rows]
         self.lengths = np.array([row["frames"] for row in rows], dtype=np.int64)
         self.ends = self.lengths.cumsum()
         shape = (int(self.lengths.sum()), int(self.facts["size"]))
@@ -63,7 +64,10 @@ def key_of(utterances: Sequence[Utterance], settings: dict[str, Any]) -> str:
     for own in utterances:
         if own.path not in hashes:
             hashes[own.path] = sha256(own.path)
-    rows = [(own.name, own.text, hashes[own.path], own.frames, own.speaker) for own in utterances]
+    rows = [
+        (own.name, own.text, hashes[own.path], own.frames, own.speaker, *filter(None, [own.transcript]))
+        for own in utterances
+    ]
     return digest("speech", EDITION, rows, settings)
 
 
@@ -119,7 +123,8 @@ def _write(
                 continue
             seconds += length
             for made in versions:
-                rows.append({"name": own.name, "text": own.text, "speaker": own.speaker, "frames": len(made)})
+                said = {"transcript": own.transcript} if own.transcript else {}
+                rows.append({"name": own.name, "text": own.text, "speaker": own.speaker, "frames": len(made), **said})
                 sums += made.sum(axis=0, dtype=np.float64), np.square(made, dtype=np.float64).sum(axis=0)
                 file.write(made.astype("<f4").tobytes())
     if not rows:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heed.data.batching import DataPosition
 from heed.data.interactions.augment import Augmentation, draw, two_views
-from heed.data.packing import offsets_of, to_device
+from heed.data.packing import map_tensors, offsets_of, to_device
 from heed.nn.packing import SequenceOffsets
 from heed.vocabularies.histories import Histories
 from heed.vocabularies.ragged import RaggedRows, slice_indices
@@ -26,8 +26,8 @@ class ItemViews(NamedTuple):
 
 
 class ItemBatch(NamedTuple):
-    """Histories packed in one row. `places` are those at which an item is predicted, `expected` is that item; `seen` are all items
-    of each history, which are no negatives.
+    """Histories packed in one row. At each of `places` the item `expected` is predicted, -1 at padding; `seen` are all items of
+    each history, which are never drawn as negatives.
     """
 
     items: Tensor
@@ -35,9 +35,22 @@ class ItemBatch(NamedTuple):
     places: Tensor
     expected: Tensor
     seen: Tensor  # (2, n): the number of a history in the batch, and an item of it
+    count: int  # of predictions
     views: ItemViews | None = None
 
     to = to_device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batches of equal shape run the same kernels."""
+        return self.items.shape[1], len(self.offsets.starts), self.offsets.longest, len(self.places), self.seen.shape[1]
+
+    def tensors(self) -> list[Tensor]:
+        return [self.items, self.offsets.starts, self.offsets.positions, self.places, self.expected, self.seen]
+
+    def clone(self) -> "ItemBatch":
+        """A copy in new memory."""
+        return map_tensors(self, torch.clone)
 
 
 class Inputs(NamedTuple):
@@ -95,7 +108,7 @@ def cut(lengths: np.ndarray, most: int, windows: bool, shared: int) -> tuple[np.
 class ItemBatches:
     """The batches of a log, epoch after epoch, from any position on."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (settings, each by its name)
         self,
         histories: Histories,
         form: Form,
@@ -106,11 +119,16 @@ class ItemBatches:
         windows: bool = False,
         augmentations: Sequence[Augmentation] = (),
         share: tuple[int, int] = (0, 1),
+        equal: bool = False,
     ):
-        """`longest` is the most items of an example. `share` is (rank, processes): each gets its part of every batch."""
+        """`longest` is the most items of an example. `share` is (rank, processes): each gets its part of every batch.
+
+        With `equal` all batches are padded to one shape, so that a CUDA graph can be replayed for each.
+        """
         self.histories, self.form, self.budget, self.seed = histories, form, budget, seed
-        self.augmentations, self.share = augmentations, share
+        self.augmentations, self.share, self.equal = augmentations, share, equal
         overlap = int(form is next_items)
+        self.longest = longest - overlap  # of what the model reads
         self.users, starts, ends = cut(histories.train_end, longest, windows, overlap)
         self.starts, self.lengths = histories.offsets[self.users] + starts, ends - starts
 
@@ -149,7 +167,7 @@ class ItemBatches:
         mine = chosen[self.share[0] :: self.share[1]]
         random = np.random.default_rng([self.seed, *position, self.share[0]])
         found = self._batch(mine if len(mine) else chosen[:1], random)
-        return found if len(mine) else found._replace(places=found.places[:0], expected=found.expected[:0])
+        return found if len(mine) else found._replace(places=found.places[:0], expected=found.expected[:0], count=0)
 
     def _batch(self, chosen: np.ndarray, random: np.random.Generator) -> ItemBatch:
         lengths = self.lengths[chosen]
@@ -162,5 +180,24 @@ class ItemBatches:
             both = np.concatenate([one.lengths, other.lengths])
             items = torch.from_numpy(np.concatenate([one.ids, other.ids]))[None]
             views = ItemViews(items, offsets_of(both), torch.from_numpy(both.cumsum() - 1))
+        if self.equal:
+            return self._padded(inputs, places, expected, seen)
         packed = torch.from_numpy(inputs.ids)[None], offsets_of(inputs.lengths)
-        return ItemBatch(*packed, *map(torch.from_numpy, (places, expected, seen)), views)
+        return ItemBatch(*packed, *map(torch.from_numpy, (places, expected, seen)), len(places), views)
+
+    def _padded(self, inputs: RaggedRows, places: np.ndarray, expected: np.ndarray, seen: np.ndarray) -> ItemBatch:
+        """A batch filled up to the largest that there can be: histories of padding, then empty ones."""
+        slots = max(self.budget, int(self.lengths.max()))
+        histories = slots // int(self.lengths.min()) + -(-slots // self.longest) + 1
+        missing = slots - len(inputs.ids)
+        fillers = np.diff([*range(0, missing, self.longest), missing])
+        lengths = np.concatenate([inputs.lengths, fillers])
+        offsets = offsets_of(np.pad(lengths, (0, histories - len(lengths))))._replace(longest=self.longest)
+        filled = [
+            np.pad(inputs.ids, (0, missing)),
+            np.concatenate([places, np.arange(len(places), slots)]),
+            np.pad(expected, (0, slots - len(expected)), constant_values=-1),
+            np.pad(seen, ((0, 0), (0, slots - seen.shape[1])), constant_values=histories),
+        ]
+        items, *rest = map(torch.from_numpy, filled)
+        return ItemBatch(items[None], offsets, *rest, len(places))

@@ -72,9 +72,9 @@ def speak(lines: Sequence[tuple[str, str]], how: Speaking, out: Path, tell: Call
             tell(number)
         tables = {MANIFEST: [(name, spoken, voice) for name, voice, _, spoken, _ in jobs]}
         if any(spoken != text for spoken, text in lines):
-            tables[OTHER] = [(name, text, voice) for name, voice, _, _, text in jobs]
+            tables[OTHER] = [(name, text, voice, spoken) for name, voice, _, spoken, text in jobs]
         for name, rows in tables.items():
-            text = "".join(f"{path}\t{own}\t{voice}\n" for path, own, voice in rows)
+            text = "".join("\t".join(row) + "\n" for row in rows)
             (part / name).write_text(text, "utf-8", newline="\n")
     return len(jobs)
 

@@ -1,9 +1,10 @@
-"""ViT under the accelerated step, by Triton's interpreter: losses and gradients are those of the plain model."""
+"""Image models under the accelerated step, by Triton's interpreter: losses and gradients are those of the plain model."""
 
 import pytest
 import torch
 
 from heed.kernels import fused_model
+from heed.models.image_transformer import ImageTransformer, ImageTransformerConfig
 from heed.models.vit import ViT, ViTConfig
 from tests.interpreted import assert_same
 
@@ -97,10 +98,44 @@ for pooling in ("cls", "mean"):
 print("the same")
 """
 
+PIXELS = """
+from heed.models.image_transformer import ImageTransformer, ImageTransformerConfig
+from heed.tasks.image_generation import ImageGenerationSettings, PixelLoss
+for output, fused_stack.SHORT in (("logistic", 128), ("categorical", 2)):  # 2: as more than 128 positions
+    sizes = dict(size=4, channels=1, labels=3, dim=16, heads=1, hidden=16, layers=1, dropout=0.0)
+    model = ImageTransformer(ImageTransformerConfig(**sizes, output=output, components=2))
+    for weight in model.parameters(): nn.init.normal_(weight, std=0.2, generator=generator)
+    batch, objective = draw(2, 4), PixelLoss(Pipeline([]), ImageGenerationSettings(by_class=True))
+    wanted = objective(model, batch)
+    wanted.total.backward()
+    gradients = {name: weight.grad for name, weight in model.named_parameters()}
+    model.zero_grad()
+    passes = CudaGraphStep(model, objective, torch.float32)
+    found = passes(batch.clone())
+    torch.testing.assert_close(found.total, wanted.total.detach(), rtol=1e-5, atol=1e-4)
+    assert found.count == wanted.count == 2 and passes.gradients is not None
+    for name, weight in model.named_parameters():
+        most = float(gradients[name].abs().max() + 1)
+        torch.testing.assert_close(weight.grad, gradients[name], rtol=1e-4, atol=1e-4 * most, msg=lambda text: name + text)
+print("the same")
+"""
 
-@pytest.mark.parametrize("program", [GRADIENTS, PATHS, PRODUCT], ids=["gradients", "stochastic depth", "product"])
-def test_a_fused_vit_computes_what_the_plain_one_computes(program):
+PROGRAMS = {"gradients": GRADIENTS, "stochastic depth": PATHS, "product": PRODUCT, "pixels": PIXELS}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_fused_image_model_computes_what_the_plain_one_computes(program):
     assert_same(BEGIN + program)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fused"),
+    [({}, True), ({"query_block": 8}, False), ({"attention": "2d", "query_rows": 2, "query_columns": 2}, False), ({"small": 2}, False)],
+)  # fmt: skip
+def test_an_image_transformer_is_fused_where_each_position_sees_all_before_it(changes, fused):
+    with torch.device("meta"):
+        model = ImageTransformer(ImageTransformerConfig(size=4, dim=16, heads=1, hidden=24, layers=1, **changes))
+        assert fused_model.supports(model) is fused
 
 
 @pytest.mark.parametrize(
