@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from heed.cli import answer, generate, score, summarize
+from heed.cli import answer, generate, score_lines, summarize
 from heed.cli.main import main
 from heed.loading import load, write_package
 from heed.products import text_batches
@@ -39,7 +39,7 @@ def folders(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch, folders):
     monkeypatch.setenv("HEED_CACHE", str(folders / "cache"))
-    for module in (answer, generate, score, summarize, text_batches):
+    for module in (answer, generate, score_lines, summarize, text_batches):
         monkeypatch.setattr(module, "CHUNK", 4)
 
 

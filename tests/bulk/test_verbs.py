@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from heed.cli import score
+from heed.cli import score_lines, translate
 from heed.cli.main import main
 from heed.loading import load, write_package
 from heed.products import text_batches
@@ -28,7 +28,7 @@ def classifier_folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr(text_batches, "CHUNK", 4)
-    monkeypatch.setattr(score, "CHUNK", 4)
+    monkeypatch.setattr(score_lines, "CHUNK", 4)
 
 
 @pytest.fixture
@@ -69,6 +69,18 @@ def test_scores_and_the_perplexity_of_all(translator_folder, files, monkeypatch,
     assert (files / "out").read_text("utf-8") == expected
     assert capsys.readouterr().err.splitlines()[-1] == said.splitlines()[-1]
     assert said.startswith("9 pairs, ")
+
+
+def test_an_evaluation_scores_what_heed_translate_gives(translator_folder, files, monkeypatch, capsys):
+    monkeypatch.setattr(translate, "CHUNK", 4)
+    words = [str(translator_folder), "--engine", "torch", "--device", "cpu"]
+    assert main(["translate", *words, "--input", str(files / "source")]) == 0
+    expected = capsys.readouterr().out
+    both = ["--source", str(files / "source"), "--reference", str(files / "target")]
+    assert main(["evaluate", *words, *both, "--out", str(files / "out")]) == 0
+    assert (files / "out").read_text("utf-8") == expected
+    direct = load(translator_folder, "cpu", "torch").translate(TEXTS)
+    assert expected.splitlines() == [own.text for own in direct]
 
 
 def test_a_text_too_long_is_told_by_its_own_number(classifier_folder, encoder_folder, files, capsys):

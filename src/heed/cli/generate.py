@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 EXAMPLES = """\
 examples:
@@ -136,14 +137,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _prompts(args: argparse.Namespace) -> Callable[[], Iterator[str]]:
     """What reads the prompts, again and again."""
-    from heed.cli.common import read_lines, stream_lines
+    from heed.cli.common import read_lines
+    from heed.data.readers import lines
 
     given = [name for name in ("text", "prompt", "input") if getattr(args, name) is not None]
     if len(given) > 1:
         names = [{"text": "a prompt", "prompt": "--prompt", "input": "--input"}[name] for name in given]
         raise ValueError(f"give only one of {' and '.join(names)}")
     if args.input and args.input != "-":
-        return partial(stream_lines, args.input)
+        return partial(lines, Path(args.input))
     return partial(iter, read_lines(args.input) if args.input else [args.text or args.prompt or ""])
 
 

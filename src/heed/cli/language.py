@@ -82,7 +82,7 @@ def score(args: argparse.Namespace) -> int:
     from heed.bulk import command
     from heed.bulk.staged import Stages, chunks
     from heed.cli.common import check_product, open_product, stream_lines
-    from heed.cli.score import CHUNK, report, scored
+    from heed.cli.score_lines import CHUNK, report, scored
     from heed.products.product import as_texts
     from heed.products.text_stages import Scoring
 
@@ -120,7 +120,7 @@ def _attribute(args: argparse.Namespace, generator) -> int:
     from heed.bulk import command
     from heed.bulk.staged import Stages, chunks
     from heed.cli.common import errors, stream_lines
-    from heed.cli.score import CHUNK
+    from heed.cli.score_lines import CHUNK
 
     if args.code or args.token_scores:
         raise ValueError(

@@ -1,13 +1,11 @@
 """heed score"""
 
 import argparse
-import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-CHUNK = 2000  # pairs that are scored together
 EXAMPLES = """\
 examples:
   heed score runs/en-de --source test.en --target test.de
@@ -90,6 +88,7 @@ def _sides(args: argparse.Namespace) -> list[Callable[[], Iterator[str]]]:
 def _score_files(translator, sides: list, args: argparse.Namespace) -> None:
     from heed.bulk import command
     from heed.bulk.staged import Stages, chunks
+    from heed.cli.score_lines import CHUNK, report, scored
     from heed.decoding.config import forced_start
     from heed.products.translator import stages
 
@@ -111,29 +110,6 @@ def _score_files(translator, sides: list, args: argparse.Namespace) -> None:
     source = chunks(zip(*(side() for side in sides), strict=True), CHUNK)
     own = Stages(prepare, lambda prepared: stages.score(translator, prepared[2]), finish)
     report(command.process(source, own, args, settings, [args.source, args.target]), "pairs")
-
-
-def scored(scores: list, token_scores: bool):
-    """A line for each score; noted are the log probability of all, and the numbers of tokens and of scores."""
-    from heed.bulk.command import Noted, as_bytes
-
-    note = [sum(own.logp for own in scores), sum(len(own.tokens) for own in scores), len(scores)]
-    return Noted(as_bytes(_line(own, token_scores) for own in scores), note)
-
-
-def report(notes: list, what: str) -> None:
-    """The perplexity of all chunks, on standard error; `what` was scored."""
-    from heed.cli.common import errors
-
-    logp, tokens, count = map(sum, zip(*notes, strict=True)) if notes else (0.0, 0, 0)
-    line = f"{count:,} {what}, {tokens:,} tokens, perplexity {math.exp(-logp / max(tokens, 1)):.3f}"
-    errors().print(f"[dim]{line}[/]", highlight=False)
-
-
-def _line(score, token_scores: bool) -> str:
-    """A log probability, and if asked for those of the tokens."""
-    tokens = (f"{token}:{logp:.4f}" for token, logp in zip(score.tokens, score.token_scores, strict=True))
-    return f"{score.logp:.4f}" + ("\t" + " ".join(tokens) if token_scores else "")
 
 
 def _without_first(score, count: int):

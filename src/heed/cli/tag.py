@@ -73,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         texts = args.text or stream_lines(args.input)
         notes = _tag(tagger, texts, partial(tagger.read, pieces=args.pieces), args, {"pieces": args.pieces})
-    counts = map(sum, zip(*notes, strict=True)) if notes else (0, 0, 0)
-    for sentence in remarks(*counts, documents):
+    total = map(sum, zip(*notes, strict=True)) if notes else (0, 0, 0)
+    for sentence in remarks(*total, documents):
         errors().print(f"[dim]{sentence}[/]", highlight=False)
     return 0
 
