@@ -5,11 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from heed.bulk import recorded
-from heed.cli import score
+from heed.cli import score_lines, translate
 from heed.cli.main import main
 from heed.loading import load, write_package
 from heed.products import text_batches
+from tests.bulk.killing import killed_and_resumed
 from tests.convert.small import classifier, pairs
 
 PAIRS = pairs()[:9]
@@ -28,7 +28,7 @@ def classifier_folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr(text_batches, "CHUNK", 4)
-    monkeypatch.setattr(score, "CHUNK", 4)
+    monkeypatch.setattr(score_lines, "CHUNK", 4)
 
 
 @pytest.fixture
@@ -36,31 +36,6 @@ def files(tmp_path):
     for name, texts in zip(("source", "target"), zip(*PAIRS, strict=True), strict=True):
         (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8", newline="\n")
     return tmp_path
-
-
-class Killed(BaseException):
-    """What no code catches."""
-
-
-def killed_and_resumed(words, monkeypatch):
-    """Run a command that dies at its second block, and go on; the chunks that were left."""
-    plain, count = recorded.RecordedFile.append, []
-
-    def append(self, chunk, data, note=None):
-        if len(count) == 1:
-            raise Killed
-        count.append(chunk)
-        plain(self, chunk, data, note)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(recorded.RecordedFile, "append", append)
-        with pytest.raises(Killed):
-            main(words)
-    left = []
-    with monkeypatch.context() as patch:
-        patch.setattr(recorded.RecordedFile, "append", lambda *of: (left.append(of[1].start), plain(*of))[1])
-        assert main([*words, "--resume"]) == 0
-    assert left == [4, 8]
 
 
 def test_labels(classifier_folder, files, monkeypatch, capsys):
@@ -94,6 +69,18 @@ def test_scores_and_the_perplexity_of_all(translator_folder, files, monkeypatch,
     assert (files / "out").read_text("utf-8") == expected
     assert capsys.readouterr().err.splitlines()[-1] == said.splitlines()[-1]
     assert said.startswith("9 pairs, ")
+
+
+def test_an_evaluation_scores_what_heed_translate_gives(translator_folder, files, monkeypatch, capsys):
+    monkeypatch.setattr(translate, "CHUNK", 4)
+    words = [str(translator_folder), "--engine", "torch", "--device", "cpu"]
+    assert main(["translate", *words, "--input", str(files / "source")]) == 0
+    expected = capsys.readouterr().out
+    both = ["--source", str(files / "source"), "--reference", str(files / "target")]
+    assert main(["evaluate", *words, *both, "--out", str(files / "out")]) == 0
+    assert (files / "out").read_text("utf-8") == expected
+    direct = load(translator_folder, "cpu", "torch").translate(TEXTS)
+    assert expected.splitlines() == [own.text for own in direct]
 
 
 def test_a_text_too_long_is_told_by_its_own_number(classifier_folder, encoder_folder, files, capsys):

@@ -9,6 +9,7 @@ import pytest
 from heed.loading import load, write_package
 from heed.models.package import Package
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
+from heed.products.translator import stages
 from heed.runs import distill
 from tests import fixed_pairs
 from tests.cli.conftest import TINY, sets
@@ -155,7 +156,7 @@ def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, command, 
 
 def silent_after(monkeypatch, blocks: int) -> None:
     """Ctrl-C while a teacher translates its next block."""
-    real, asked = distill._targets, []
+    real, asked = stages.search, []
 
     def said(*about):
         if len(asked) == blocks:
@@ -163,7 +164,7 @@ def silent_after(monkeypatch, blocks: int) -> None:
         asked.append(about)
         return real(*about)
 
-    monkeypatch.setattr(distill, "_targets", said)
+    monkeypatch.setattr(stages, "search", said)
 
 
 def test_a_student_that_was_interrupted_is_the_same_in_the_end(heed, command, tmp_path, monkeypatch):

@@ -1,28 +1,17 @@
 """heed generate, by the commands that a user gives, with a small GPT-2 and a small CTRL."""
 
 import pytest
-import torch
-from torch import nn
 
 import heed as library
 from heed.loading import write_package
-from heed.models import MODELS
-from heed.models.package import Package
-from heed.vocabularies import ctrl, gpt2
-from tests.data.mixed import training
+from tests.helpers import language_package
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     out, found = tmp_path_factory.mktemp("models"), {}
-    codes = ctrl.with_codes(ctrl.learn(training(), 500)[0], ["Reviews", "News"])
-    for name, vocabulary in {"gpt2": gpt2.learn(training(), 500)[0], "ctrl": codes}.items():
-        torch.manual_seed(2)
-        sizes = {"dim": 16, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
-        model = MODELS[name].model(MODELS[name].config(vocab_size=len(vocabulary), **sizes))
-        for own, weight in model.named_parameters():
-            nn.init.normal_(weight, mean=1.0 if "norm.weight" in own else 0.0, std=0.3)
-        write_package(Package(model, "language", {"text": vocabulary}, {}), out / name)
+    for name in ("gpt2", "ctrl"):
+        write_package(language_package(name), out / name)
         found[name] = out / name
     return found
 

@@ -2,16 +2,23 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
 from huggingface_hub import constants
 from safetensors.torch import load_file
 
+from heed.cli import model_facts
 from heed.convert import huggingface
 from heed.loading import write_package
+from heed.tasks import TASKS
+from heed.tasks.described import DESCRIBED
 from heed.version import __version__
 from tests.convert.small import SIZES, classifier, package, vocabularies
+from tests.helpers import language_package
+from tests.products.test_token_products import tagging_package
 
 COMMIT = "a1b2c3d4" * 5
 SEARCH = {
@@ -185,3 +192,64 @@ def test_what_is_no_model_is_said(heed, tmp_path):
         1, f"heed: {tmp_path}/empty is not a model folder: it has no config.json",
     )  # fmt: skip
     assert heed("info", tmp_path / "nowhere")[::2] == (1, f"heed: {tmp_path}/nowhere: no such folder")
+
+
+WITHOUT_TORCH = """
+import sys
+from heed.cli.main import main
+light = (["--version"], ["recipes"], ["completion", "bash"], ["vectors", "train", "--help"])
+for words in (*light, *(["info", own] for own in sys.argv[1:])):
+    try:
+        assert main(words) == 0, words
+    except SystemExit as done:
+        assert not done.code
+    assert "torch" not in sys.modules, words
+"""
+
+
+def test_what_needs_no_torch_does_not_import_it(tmp_path):
+    run = made_run(tmp_path / "run", {"loss": 0.5}, package("two"))
+    write_package(classifier(), tmp_path / "classifier")
+    folders = [str(run), str(run / "model"), str(tmp_path / "classifier")]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, *folders], capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"folder      {run}/model" in done.stdout and "no, perhaps, yes" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["two", "bart", "classifier", "tagger", "gpt2"])
+def test_the_files_say_what_the_opened_model_says(heed, tmp_path, monkeypatch, kind):
+    made = {"classifier": classifier, "tagger": lambda: tagging_package("bert"), "gpt2": lambda: language_package(kind)}
+    own = made[kind]() if kind in made else package(kind)
+    trained = {"weights": "step 9", "valid_loss": 1.5, "valid_accuracy": 50.0, "valid_bleu": 2.0}
+    facts = {**own.facts, "decoding": SEARCH, "trained": trained, "languages": {"source": "ko", "target": "en"}}
+    write_package(own._replace(facts=facts), tmp_path / "a")
+    assert model_facts.read(str(tmp_path / "a")) is not None
+    quick = heed("info", tmp_path / "a")
+    monkeypatch.setattr(model_facts, "read", lambda name: None)
+    assert heed("info", tmp_path / "a") == quick
+
+
+def test_a_folder_that_has_changed_is_opened(tmp_path):
+    write_package(package("two"), tmp_path / "a")
+    weights, config = tmp_path / "a" / "model.safetensors", tmp_path / "a" / "config.json"
+    whole, facts = weights.read_bytes(), json.loads(config.read_text("utf-8"))
+    weights.write_bytes(whole[:-1] + b"!")
+    assert model_facts.read(str(tmp_path / "a")) is None
+    weights.write_bytes(whole)
+    assert model_facts.read(str(tmp_path / "a")) is not None
+    for other in (
+        {**facts, "languages": {"source": "de"}},
+        {**facts, "sha256": {}},
+        {**facts, "task": {"name": "new"}},
+    ):
+        config.write_text(json.dumps(other), "utf-8")
+        assert model_facts.read(str(tmp_path / "a")) is None
+
+
+def test_tasks_are_described_as_they_are():
+    for name, task in TASKS.items():
+        metrics = {metric.name: metric.label for metric in task.metrics}
+        assert DESCRIBED[name] == (task.products[0].noun, task.example, metrics)
+        assert list(DESCRIBED[name].metrics) == list(metrics)

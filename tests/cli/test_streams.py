@@ -206,5 +206,5 @@ def test_a_device_is_written_to_as_it_is(tmp_path):
 def test_a_text_is_not_written_over_by_its_translation(heed, trained, tmp_path):
     (tmp_path / "in").write_text("나는 가.\n", "utf-8")
     code, _, err = heed("translate", trained, "--input", tmp_path / "in", "--out", tmp_path / "." / "in")
-    assert (code, "--out is the --input file itself" in err) == (1, True)
+    assert (code, "--out is the input file itself" in err) == (1, True)
     assert (tmp_path / "in").read_text("utf-8") == "나는 가.\n"

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from heed.cli.main import main
 from heed.models import MODELS
-from heed.models.folder import read_config
+from heed.models.folder_config import read_config
 from heed.runs import recipe as recipes
 from heed.runs.train import run
 from heed.tasks import TASKS

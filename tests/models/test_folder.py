@@ -13,7 +13,8 @@ from heed.loading import open_package, write_package
 from heed.models import folder as model_folder
 from heed.models import signature
 from heed.models.bart import Bart, BartConfig
-from heed.models.folder import CONFIG, WEIGHTS, read_weights, upgraded, write_weights
+from heed.models.folder import CONFIG, WEIGHTS, read_weights, write_weights
+from heed.models.folder_config import upgraded
 from heed.models.package import Package
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.models.transformer import Transformer, TransformerConfig

@@ -13,6 +13,7 @@ from heed.config import assignment
 from heed.evaluation.translation import metrics
 from heed.loading import load, write_package
 from heed.models.transformer import PRESETS, Transformer
+from heed.products.translator import stages
 from heed.runs import distill
 from heed.runs import recipe as recipes
 from heed.runs.teacher import check_vocab_size
@@ -169,15 +170,15 @@ class Broken(Exception):
 def breaking(monkeypatch, at: int):
     """A teacher who falls silent before it is asked for the block `at`; those who are asked, and for what."""
     asked: list[list[str]] = []
-    real = distill._targets
+    real = stages.search
 
-    def once(teacher, block, how):
+    def once(teacher, work):
         if len(asked) == at:
             raise Broken
-        asked.append([line.source for line in block])
-        return real(teacher, block, how)
+        asked.append(work.texts)
+        return real(teacher, work)
 
-    monkeypatch.setattr(distill, "_targets", once)
+    monkeypatch.setattr(stages, "search", once)
     return asked
 
 

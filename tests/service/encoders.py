@@ -1,7 +1,8 @@
 """Small models that read texts; they know nothing, but say different things of different texts."""
 
 from heed.products.answerer import Answerer
-from heed.products.classifier import ChoiceModel, Classifier, Regressor
+from heed.products.choice_model import ChoiceModel
+from heed.products.classifier import Classifier, Regressor
 from heed.products.embedder import Embedder
 from heed.products.mask_filler import MaskFiller
 from heed.products.replaced_detector import ReplacedDetector

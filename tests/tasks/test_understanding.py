@@ -11,7 +11,8 @@ from heed.models import adapt
 from heed.models.ctrl import CTRL, CTRLConfig
 from heed.models.gpt import GPT, GPTConfig
 from heed.models.gpt2 import GPT2, GPT2Config
-from heed.products.classifier import ChoiceModel, Classifier
+from heed.products.choice_model import ChoiceModel
+from heed.products.classifier import Classifier
 from heed.tasks.text_losses import LabelLoss, TextLoss, squared_error
 from heed.vocabularies.labels import Labels, Numbers
 from heed.vocabularies.vocabulary import SpecialTokens

@@ -4,17 +4,24 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from heed.bulk.recorded import RecordedFile
 from heed.bulk.staged import AHEAD, Chunk, Stages, run
 from heed.files import atomic_file
 
-Append = Callable[..., None]  # of a chunk, its bytes and, for a journal, a note
+Settings = Callable[[], Mapping[str, Any]]
+
+
+class Noted(NamedTuple):
+    """What a last stage may return in place of bytes: bytes, and what is to be remembered of the chunk, which JSON can hold."""
+
+    data: bytes
+    note: Any
 
 
 def add_resume(parser: argparse.ArgumentParser, inputs: str = "--input") -> None:
@@ -50,20 +57,47 @@ def settings_of(product: Any, **options: Any) -> dict[str, Any]:
     return {"weights": [hash_weights(model) for model in models], **options}
 
 
-def to_output(source: Iterator[Chunk], stages: Stages, out: str | Path | None, ahead: int) -> None:
-    """Write to standard output, or to a file that appears when it is complete; as UTF-8, flushing after each chunk."""
-    with _output(out) as write:
-        run(source, stages, lambda chunk, data: write(data), ahead)
-
-
-def to_recorded(
+def process(
     source: Iterator[Chunk],
     stages: Stages,
-    file: RecordedFile,
-    resume: bool,
-    note: Callable[[Chunk], Any] = lambda chunk: None,
-) -> None:
-    """Write to a file with a journal. Without `resume` it starts over, and is removed if the input is invalid."""
+    args: argparse.Namespace,
+    settings: Settings,
+    inputs: Sequence[str] = (),
+    *,
+    head: bytes = b"",
+) -> list[Any]:
+    """Run chunks through the stages to `args.out` or standard output; returns the notes (`Noted`) of all chunks in their order.
+
+    `inputs` are the files that `source` reads, none for standard input and arguments. From files to a file there is a journal,
+    for `args.resume`; notes of an interrupted run are in it. The output begins with `head`.
+    """
+    for path in inputs:
+        if args.out and os.path.exists(args.out) and os.path.exists(path) and os.path.samefile(path, args.out):
+            raise ValueError(f"--out is the input file itself, {path}: choose another, or the text would be lost")
+    file = recorded(args.out, settings, head) if inputs else None
+    if file is not None:
+        to_recorded(source, stages, file, args.resume)
+        return file.notes
+    notes, begin = [], [head]
+    with _output(args.out) as write:
+
+        def write_noted(chunk: Chunk, found: bytes | Noted) -> None:
+            data, note = _noted(found)
+            write(begin.pop() + data if begin else data)
+            notes.append(note)
+
+        run(source, stages, write_noted, min(read_ahead(path) for path in inputs or [None]))
+        if begin and head:
+            write(head)
+    return notes
+
+
+def _noted(found: bytes | Noted) -> Noted:
+    return found if isinstance(found, Noted) else Noted(found, None)
+
+
+def to_recorded(source: Iterator[Chunk], stages: Stages, file: RecordedFile, resume: bool) -> None:
+    """To a file with a journal. Without `resume` it begins anew, and is removed if something is wrong with the input."""
     if resume and not file.begun and file.out.exists():
         raise ValueError(f"{file.out} already exists and is complete: choose another --out, or leave out --resume")
     source = chain(list(islice(source, 1)), source)  # an input that cannot be read leaves no file
@@ -73,7 +107,7 @@ def to_recorded(
         else:
             file.remove()
         try:
-            run(source, stages, lambda chunk, data: file.append(chunk, data, note(chunk)))
+            run(source, stages, lambda chunk, found: file.append(chunk, *_noted(found)))
         except KeyboardInterrupt:
             if file.begun:
                 print(f"heed: finished lines are kept in {file.part}; continue with --resume", file=sys.stderr)
@@ -85,10 +119,8 @@ def to_recorded(
         file.finish()
 
 
-def recorded(
-    out: str | Path | None, settings: Callable[[], Mapping[str, Any]], head: bytes = b""
-) -> RecordedFile | None:
-    """A journaled output file; None for standard output, a pipe or a device."""
+def recorded(out: str | Path | None, settings: Settings, head: bytes = b"") -> RecordedFile | None:
+    """A file with a journal for the results of a file; None for standard output, a pipe or a device."""
     if out is None or (Path(out).exists() and not Path(out).is_file() and not Path(out).is_dir()):
         return None
     if Path(out).is_dir():

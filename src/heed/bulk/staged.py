@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -20,13 +20,16 @@ class Chunk(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """`prepare` turns a chunk into the input of `work`; `finish` turns its result into bytes. Only `work` uses the
-    model. It runs in the caller's thread, the others in their own.
+    """`prepare` makes of a chunk what `work` takes; `finish` makes of what that found what is written. Only `work` uses the model.
+
+    `work` runs in the thread of the caller, the others in threads of their own. `numbered`: errors of `prepare` count texts from
+    the beginning of the input; else they count from that of the chunk, and are told with its place.
     """
 
     prepare: Callable[[Chunk], Any]
     work: Callable[[Any], Any]
-    finish: Callable[[Any, Any], bytes]
+    finish: Callable[[Any, Any], Any]
+    numbered: bool = False
 
 
 def chunks(items: Iterable[Any], size: int) -> Iterator[Chunk]:
@@ -37,8 +40,8 @@ def chunks(items: Iterable[Any], size: int) -> Iterator[Chunk]:
         start += len(own)
 
 
-def run(source: Iterable[Chunk], stages: Stages, write: Callable[[Chunk, bytes], None], ahead: int = AHEAD) -> None:
-    """Run each chunk through all stages; `write` gets results in order. With `ahead` 0 nothing overlaps."""
+def run(source: Iterable[Chunk], stages: Stages, write: Callable[[Chunk, Any], None], ahead: int = AHEAD) -> None:
+    """Each chunk through all stages; `write` gets the results in the order of the chunks. With `ahead` 0 nothing overlaps."""
     if not ahead:
         for chunk in source:
             prepared = _prepared(stages, chunk)
@@ -58,12 +61,12 @@ def run(source: Iterable[Chunk], stages: Stages, write: Callable[[Chunk, bytes],
             future.result()
 
 
-def _write(stages: Stages, write: Callable[[Chunk, bytes], None], chunk: Chunk, prepared: Any, found: Any) -> None:
+def _write(stages: Stages, write: Callable[[Chunk, Any], None], chunk: Chunk, prepared: Any, found: Any) -> None:
     write(chunk, stages.finish(prepared, found))
 
 
 def _prepared(stages: Stages, chunk: Chunk) -> Any:
-    with placed(chunk):
+    with nullcontext() if stages.numbered else placed(chunk):
         return stages.prepare(chunk)
 
 

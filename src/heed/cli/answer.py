@@ -11,13 +11,18 @@ examples:
   heed answer runs/squad --context article.txt "Who wrote it?" "When?"
   heed answer runs/squad --context article.txt --n 5 --json "Who wrote it?"    # with probabilities and characters
   printf 'Who sings?\\tAnn sings.\\n' | heed answer runs/squad                  # a question, a tab, its context
+  heed answer runs/squad --input questions.tsv --out answers.txt --resume      # after a crash, from where it stopped
   heed answer runs/squad --squad dev-v2.0.json --out predictions.json          # in the format of SQuAD's script
   heed answer runs/squad --threshold 0 --context article.txt "Who wrote it?"   # allow "no answer"
   heed train recipes/question-answering.toml --out runs/squad
 """
 
 
+CHUNK = 256  # questions that are answered together: each may have a long context
+
+
 def add(parser: argparse.ArgumentParser) -> None:
+    from heed.bulk.command import add_resume
     from heed.cli.common import add_device
 
     option = parser.add_argument
@@ -31,6 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--input", metavar="FILE", help="read lines from a file")
     option("--squad", metavar="FILE", help="answer the questions in a SQuAD JSON file")
     option("--out", metavar="FILE", help="write to a file; with --squad, {id: answer} as the official script expects")
+    add_resume(parser)
     option("--n", type=int, default=1, metavar="N", help="how many answers per question, best first")
     option("--json", action="store_true", help="JSON lines, with probabilities and character offsets")
     line = "give no answer where its score exceeds the best answer's by more than this (default: the model's own threshold)"
@@ -40,7 +46,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import open_product, write_lines
+    from heed.bulk.command import check_resume
+    from heed.cli.common import open_product
 
     if args.squad and (args.context or args.text or args.input):
         raise ValueError("--squad already contains questions and contexts: leave out the others")
@@ -48,24 +55,45 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("give either questions or --input, not both")
     if args.n < 1:
         raise ValueError(f"--n is {args.n}; it must be at least 1")
+    check_resume(args, bool(args.input))
     product = open_product(args, "answer")
-    if args.squad:
-        return _squad(args, product)
-    pairs = _pairs(args)
-    found = product.answer(pairs, n=args.n, threshold=args.threshold, batch_tokens=args.batch_tokens)
-    write_lines(_lines(pairs, found, args), args.out)
-    _remark(found, product)
+    return _squad(args, product) if args.squad else _answer(args, product)
+
+
+def _answer(args: argparse.Namespace, product: Any) -> int:
+    """The answers to the questions of lines."""
+    from heed.bulk import command
+    from heed.bulk.recorded import digest
+    from heed.bulk.staged import Stages, chunks
+    from heed.cli.common import read_lines, stream_lines
+
+    context = "\n".join(read_lines(args.context)) if args.context else None
+
+    def prepare(chunk) -> tuple[list, list]:
+        pairs = _pairs(chunk.items, context, chunk.start)
+        return pairs, product.inputs(pairs)
+
+    def finish(prepared: tuple[list, list], found: list) -> command.Noted:
+        answers = product.finish(*prepared, found, args.n, args.threshold)
+        lines = command.as_bytes(_lines(prepared[0], answers, args))
+        return command.Noted(lines, [len(answers), sum(own.cut for own in answers)])
+
+    def settings() -> dict:
+        given = {name: getattr(args, name) for name in ("n", "json", "threshold", "batch_tokens")}
+        return command.settings_of(product, context=digest([context or ""]), **given, chunk=CHUNK)
+
+    stages = Stages(prepare, lambda prepared: product.logits(prepared[1], args.batch_tokens), finish, numbered=True)
+    source = chunks(args.text or stream_lines(args.input), CHUNK)
+    notes = command.process(source, stages, args, settings, [args.input] if args.input else [])
+    _remark(*(map(sum, zip(*notes, strict=True)) if notes else (0, 0)), product)
     return 0
 
 
-def _pairs(args: argparse.Namespace) -> list[tuple[str, str]]:
-    from heed.cli.common import read_lines
-
-    lines = args.text or read_lines(args.input)
-    if args.context:
-        context = "\n".join(read_lines(args.context))
+def _pairs(lines: list[str], context: str | None, before: int) -> list[tuple[str, str]]:
+    """Questions with their contexts; `before` is the number of lines before these."""
+    if context is not None:
         return [(line, context) for line in lines]
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, before + 1):
         if "\t" not in line:
             raise ValueError(
                 f"line {number} has no tab: put one between the question and its context, or give --context FILE"
@@ -90,11 +118,11 @@ def _fields(own: Any) -> list[dict[str, Any]]:
     return [{name: getattr(one, name) for name in names} for one in own.best]
 
 
-def _remark(found: list, product: Any) -> None:
+def _remark(questions: int, cut: int, product: Any) -> None:
     from heed.cli.common import errors
 
-    if cut := sum(own.cut for own in found):
-        line = f"{cut:,} of {len(found):,} questions are longer than {product.sizes.max_question} subwords and were truncated."
+    if cut:
+        line = f"{cut:,} of {questions:,} questions are longer than {product.sizes.max_question} subwords and were truncated."
         errors().print(f"[dim]{line}[/]", highlight=False)
 
 
@@ -113,7 +141,7 @@ def _squad(args: argparse.Namespace, product: Any) -> int:
     else:
         texts = {one.id: own.text for one, own in zip(questions, found, strict=True)}
         write_lines([json.dumps(texts, ensure_ascii=False, indent=2)], args.out)
-    _remark(found, product)
+    _remark(len(found), sum(own.cut for own in found), product)
     return 0
 
 
@@ -140,7 +168,7 @@ def evaluate(args: argparse.Namespace) -> int:
     for name in filter(None, (args.system, args.against)):
         product = open_product(args, "answer", [name])
         found.append(product.answer(pairs))
-        _remark(found[-1], product)
+        _remark(len(found[-1]), sum(own.cut for own in found[-1]), product)
     scores = [answer_scores([one.text for one in own], expected) for own in found]
     how, what = measure if answerable.all() else measure_both, f"{len(questions):,} questions"
     show_scores(args, how, scores, answerable, what, {"trained_on": seen})

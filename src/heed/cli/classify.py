@@ -87,25 +87,24 @@ def _classify_file(classifier, args: argparse.Namespace) -> None:
     from heed.bulk import command
     from heed.bulk.staged import Stages, chunks
     from heed.cli.common import stream_lines
+    from heed.products.classifier import ReadTexts
     from heed.products.text_batches import CHUNK
 
-    options = {"batch_tokens": args.batch_tokens, "too_long": args.too_long}
+    def prepare(chunk) -> tuple[list, ReadTexts]:
+        texts = [classifier.joined(line) for line in chunk.items]
+        return texts, classifier.read(texts, too_long=args.too_long, before=chunk.start)
 
-    def work(chunk) -> list:
-        return classifier.classify([classifier.joined(line) for line in chunk.items], before=chunk.start, **options)
+    def finish(prepared: tuple[list, ReadTexts], found) -> bytes:
+        labels = (classifier.label(*own) for own in zip(prepared[0], found, strict=True))
+        return command.as_bytes(_line(one, args.scores) for one in labels)
 
     def settings() -> dict:
-        given = {name: getattr(args, name) for name in ("scores", "precision", "engine")}
-        return command.settings_of(classifier, **options, **given, chunk=CHUNK)
+        names = ("batch_tokens", "too_long", "scores", "precision", "engine")
+        return command.settings_of(classifier, **{name: getattr(args, name) for name in names}, chunk=CHUNK)
 
+    stages = Stages(prepare, lambda own: classifier.outputs_of(own[1], args.batch_tokens), finish, numbered=True)
     source = chunks(stream_lines(args.input), CHUNK)
-    stages = Stages(
-        lambda chunk: chunk, work, lambda chunk, found: command.as_bytes(_line(one, args.scores) for one in found)
-    )
-    if (file := command.recorded(args.out, settings)) is not None:
-        command.to_recorded(source, stages, file, args.resume)
-    else:
-        command.to_output(source, stages, args.out, command.read_ahead(args.input))
+    command.process(source, stages, args, settings, [args.input])
 
 
 def _expected(args: argparse.Namespace, texts: int) -> list[str] | None:

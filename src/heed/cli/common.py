@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import math
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -122,20 +121,6 @@ def model_shape(config) -> str:
         return f"{kind}, {config.layers} layers of {config.hidden}"
     kind = f"{config.heads} heads" if hasattr(config, "heads") else f"{config.cell} · attention {config.attention}"
     return f"{config.encoder_layers}+{config.decoder_layers} layers · {kind}"
-
-
-def write_scores(args: argparse.Namespace, scores: list, what: str) -> None:
-    """Print one line per score, and the overall perplexity to standard error; `what` is scored."""
-    write_lines((score_line(score, args.token_scores) for score in scores), args.out)
-    tokens, total = sum(len(score.tokens) for score in scores), sum(score.logp for score in scores)
-    counts = f"{len(scores):,} {what}, {tokens:,} tokens"
-    errors().print(f"[dim]{counts}, perplexity {math.exp(-total / max(tokens, 1)):.3f}[/]", highlight=False)
-
-
-def score_line(score, token_scores: bool) -> str:
-    """A log probability and, if requested, those of the tokens."""
-    tokens = (f"{token}:{logp:.4f}" for token, logp in zip(score.tokens, score.token_scores, strict=True))
-    return f"{score.logp:.4f}" + ("\t" + " ".join(tokens) if token_scores else "")
 
 
 def read_lines(path: str | None) -> list[str]:

@@ -137,6 +137,7 @@ def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
     from heed.bulk import command
     from heed.bulk.staged import Stages, chunks
     from heed.cli.common import stream_lines
+    from heed.products.product import as_texts
     from heed.products.text_batches import CHUNK
 
     count = sum(1 for _ in stream_lines(args.input))
@@ -149,9 +150,10 @@ def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
     if file is None:
         raise ValueError(f"--out is {args.out}, a pipe or a device: vectors are written to a file")
     stages = Stages(
-        lambda chunk: chunk,
-        lambda chunk: embedder.embed(chunk.items, before=chunk.start, **options),
-        lambda chunk, found: found.tobytes(),
+        lambda chunk: embedder.read(as_texts(chunk.items), too_long=args.too_long, before=chunk.start),
+        lambda ids: embedder.embed_ids(ids, args.batch_tokens),
+        lambda ids, found: found.tobytes(),
+        numbered=True,
     )
     command.to_recorded(chunks(stream_lines(args.input), CHUNK), stages, file, args.resume)
     return count

@@ -177,7 +177,27 @@ def _translations(system: str, sources: list[str] | None, args: argparse.Namespa
     if sources is None:
         raise ValueError(f"{system} is a model: give the text to translate with --source FILE")
     translator = open_product(args, "translate", split_names(system))
-    return [translation.text for translation in translator.translate(sources, **_decoding(args))], translator
+    return _translated(translator, sources, _decoding(args)), translator
+
+
+def _translated(translator, sources: list[str], decoding: dict) -> list[str]:
+    """What heed translate gives for the lines of a file, in its chunks."""
+    from heed.bulk.staged import Stages, chunks, run
+    from heed.cli.translate import CHUNK
+    from heed.products.product import as_texts
+    from heed.products.translator import stages
+    from heed.text.glossary import Glossary
+
+    if translator.bundle.undirected:
+        translator = translator.toward()
+    config, found = translator.search_config(decoding), []
+    own = Stages(
+        lambda chunk: stages.prepare(translator, as_texts(chunk.items), config, Glossary()),
+        lambda work: stages.search(translator, work),
+        lambda work, results: [one.text for one in stages.finish(translator, work, results)],
+    )
+    run(chunks(sources, CHUNK), own, lambda chunk, texts: found.extend(texts))
+    return found
 
 
 def _decoding(args: argparse.Namespace) -> dict:

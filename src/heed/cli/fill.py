@@ -10,6 +10,7 @@ examples:
   heed fill runs/bert "나는 [MASK]을 읽어요."
   heed fill runs/bert "I [MASK] a [MASK]." --top 10
   heed fill runs/roberta --input texts.txt --json > words.jsonl
+  heed fill runs/roberta --input texts.txt --json --out words.jsonl --resume   # after a crash, from where it stopped
   heed fill google-bert/bert-base-uncased "Paris is the [MASK] of France."
 
 [MASK] and <mask> are interchangeable for every model. The first output line of each text is the text with the most
@@ -19,6 +20,7 @@ filled independently.
 
 
 def add(parser: argparse.ArgumentParser) -> None:
+    from heed.bulk.command import add_resume
     from heed.cli.common import add_device
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
@@ -27,19 +29,38 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=int, default=5, metavar="K", help="number of words per mask (default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON, one object per text")
     parser.add_argument("--out", metavar="FILE", help="write to a file")
+    add_resume(parser)
     parser.add_argument("--batch-tokens", type=int, default=4096, help="maximum number of subwords per batch")
     add_device(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import open_product, read_lines, write_lines
+    from heed.bulk import command
+    from heed.bulk.staged import Stages, chunks
+    from heed.cli.common import open_product, stream_lines
+    from heed.products.product import as_texts
+    from heed.products.text_batches import CHUNK
 
     if args.text and args.input:
         raise ValueError("give either texts or --input, not both")
+    command.check_resume(args, bool(args.input))
     filler = open_product(args, "fill")
-    texts = args.text or read_lines(args.input)
-    found = filler.fill(texts, top=args.top, batch_tokens=args.batch_tokens)
-    write_lines((line for one in found for line in _lines(one, args.json)), args.out)
+
+    def finish(prepared: tuple, found: list) -> bytes:
+        filled = filler.finish(*prepared, found)
+        return command.as_bytes(line for one in filled for line in _lines(one, args.json))
+
+    def settings() -> dict:
+        return command.settings_of(filler, top=args.top, json=args.json, batch_tokens=args.batch_tokens, chunk=CHUNK)
+
+    stages = Stages(
+        lambda chunk: (chunk.items, filler.read(as_texts(chunk.items), chunk.start)),
+        lambda prepared: filler.guess(prepared[1], args.top, args.batch_tokens),
+        finish,
+        numbered=True,
+    )
+    source = chunks(args.text or stream_lines(args.input), CHUNK)
+    command.process(source, stages, args, settings, [args.input] if args.input else [])
     return 0
 
 

@@ -2,6 +2,9 @@
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 EXAMPLES = """\
 examples:
@@ -14,6 +17,7 @@ examples:
   heed generate runs/wiki "The history of" --greedy                  # always the most likely token
   heed generate runs/wiki "The history of" --beam 5 --length 20 --count 3
   heed generate runs/wiki --input prompts.txt --one-line --out texts.txt
+  heed generate runs/wiki --input prompts.txt --one-line --out texts.txt --resume   # after a crash, from where it stopped
   heed generate ctrl "Rating: 5.0" --code Reviews                    # a CTRL model with a control code
   heed generate runs/pictures --count 16 --out samples.png           # an image model (docs/guides/images.md)
   heed generate runs/pictures --complete half.png --count 4 --out completed.png
@@ -30,6 +34,7 @@ CHUNK = 256  # prompts of a file that are continued before anything is written
 
 
 def add(parser: argparse.ArgumentParser) -> None:
+    from heed.bulk.command import add_resume
     from heed.cli.common import add_device, add_text_engine
 
     option = parser.add_argument
@@ -39,6 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--input", metavar="FILE", help="prompts, one per line (-: standard input)")
     option("--code", help="for CTRL: the control code, which sets the kind of text")
     option("--out", metavar="FILE", help="write to a file")
+    add_resume(parser)
     option("--length", type=int, default=100, help="maximum number of tokens to generate (default: 100)")
     option("--count", type=int, default=1, help="number of texts per prompt")
     option("--one-line", action="store_true", help="stop at the end of the line")
@@ -62,6 +68,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="sample from the tokens whose surprisal is closest to the entropy, with total probability P",
     )
     option("--seed", type=int, help="random seed; the same seed gives the same text (default: 1)")
+    _add_images(parser)
+    _add_search(parser)
+    add_text_engine(parser)
+    add_device(parser)
+
+
+def _add_images(parser: argparse.ArgumentParser) -> None:
     drawing = parser.add_argument_group("images, for an image generator: --out samples.png --count 16")
     option = drawing.add_argument
     option("--complete", metavar="IMAGE", help="keep the upper part of an image and generate the rest")
@@ -74,6 +87,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="generate an image of this class; may be repeated",
     )
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("search instead of sampling")
     search.add_argument("--greedy", action="store_true", help="always take the most likely token")
     search.add_argument("--beam", type=int, help="beam size")
@@ -89,44 +105,48 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     both.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
     both.add_argument("--min-length", type=int, help="minimum number of tokens before a line may end")
-    add_text_engine(parser)
-    add_device(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    from heed.bulk.command import check_resume
     from heed.cli import images
-    from heed.cli.common import open_product, write_chunks
+    from heed.cli.common import open_product
 
     if images.reads_images(args.folder, args.verb):
+        check_resume(args, False, "a model of texts, --input FILE")
         return images.generate(args)
     if asked := next((name for name in IMAGES if getattr(args, name)), None):
         raise ValueError(
             f"--{asked.replace('_', '-')} is for image models, and {args.folder} writes text: leave it out"
         )
+    check_resume(args, bool(args.input))
     prompts, options = _prompts(args), _options(args)
     generator = open_product(args, "generate")
     _say(generator, prompts, args)
-    single = len(prompts) == args.count == 1 and not (args.out or args.scores or args.beam)
+    single = args.count == 1 and not (args.input or args.out or args.scores or args.beam)
     if args.stream and not single:
         raise ValueError(
             "--stream needs a single text on standard output; it cannot be combined with --beam, --scores, --count or "
             "--input"
         )
     if single and (args.stream or sys.stdout.isatty()):
-        return _stream(generator, prompts[0], options)
-    chunks = (prompts[start : start + CHUNK] for start in range(0, len(prompts), CHUNK))
-    write_chunks((_texts(generator, chunk, args, options) for chunk in chunks), args.out)
+        return _stream(generator, next(prompts()), options)
+    _generate(generator, prompts, args, options)
     return 0
 
 
-def _prompts(args: argparse.Namespace) -> list[str]:
+def _prompts(args: argparse.Namespace) -> Callable[[], Iterator[str]]:
+    """What reads the prompts, again and again."""
     from heed.cli.common import read_lines
+    from heed.data.readers import lines
 
     given = [name for name in ("text", "prompt", "input") if getattr(args, name) is not None]
     if len(given) > 1:
         names = [{"text": "a prompt", "prompt": "--prompt", "input": "--input"}[name] for name in given]
         raise ValueError(f"give only one of {' and '.join(names)}")
-    return read_lines(args.input) if args.input else [args.text or args.prompt or ""]
+    if args.input and args.input != "-":
+        return partial(lines, Path(args.input))
+    return partial(iter, read_lines(args.input) if args.input else [args.text or args.prompt or ""])
 
 
 def _options(args: argparse.Namespace) -> dict:
@@ -143,22 +163,46 @@ def _options(args: argparse.Namespace) -> dict:
     return options | {"length": args.length, "one_line": args.one_line, "code": args.code, "stop": stop}
 
 
-def _say(generator, prompts: list[str], args: argparse.Namespace) -> None:
-    """Print warnings about the prompts to standard error."""
+def _say(generator, prompts: Callable[[], Iterator[str]], args: argparse.Namespace) -> None:
+    """What the user should know of the prompts, on standard error."""
     from heed.cli.common import errors
 
     notes = []
-    if unknown := [word for prompt in prompts for word in generator.unknown(prompt)]:
-        notes.append(f"The model does not know {', '.join(dict.fromkeys(unknown))}.")
-    if beyond := generator.beyond_positions(prompts, args.length, args.code):
+    if unknown := dict.fromkeys(word for prompt in prompts() for word in generator.unknown(prompt)):
+        notes.append(f"The model does not know {', '.join(unknown)}.")
+    if beyond := generator.beyond_positions(prompts(), args.length, args.code):
         notes.append(beyond)
     for note in notes:
         errors().print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
-def _texts(generator, prompts: list[str], args: argparse.Namespace, options: dict):
-    """Each text with its prompt, followed by an empty line if it may span several lines."""
-    found = generator.generate_many(prompts, count=args.count, batch_tokens=args.batch_tokens, **options)
+def _generate(generator, prompts: Callable[[], Iterator[str]], args: argparse.Namespace, options: dict) -> None:
+    from heed.bulk import command
+    from heed.bulk.staged import Stages, chunks
+    from heed.products.text_stages import Generation
+
+    code, given = options["code"], {name: own for name, own in options.items() if name != "code"}
+    generation = Generation(generator, count=args.count, batch_tokens=args.batch_tokens, **given)
+
+    def finish(prepared: tuple, found: list) -> bytes:
+        texts, ids = prepared
+        return command.as_bytes(_texts(texts, generation.finish(ids, found), args))
+
+    def settings() -> dict:
+        names = ("count", "scores", "batch_tokens")
+        asked = {name: getattr(args, name) for name in names} | {"engine": generator.engine_name}
+        return command.settings_of(generator, **options, **asked, chunk=CHUNK)
+
+    stages = Stages(
+        lambda chunk: (chunk.items, generation.prepare(chunk.items, code)),
+        lambda prepared: generation.search(prepared[1]),
+        finish,
+    )
+    command.process(chunks(prompts(), CHUNK), stages, args, settings, [args.input] if args.input else [])
+
+
+def _texts(prompts: list[str], found: list, args: argparse.Namespace) -> Iterator[str]:
+    """Each text with its prompt, followed by an empty line where it may have several lines itself."""
     for prompt, continuations in zip(prompts, found, strict=True):
         for continuation in continuations:
             score = f"{continuation.score:.4f}\t" if args.scores else ""

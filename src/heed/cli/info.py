@@ -24,14 +24,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    package = _open(args.folder)
     if args.all or args.json:
-        _print_all(_facts(args.folder, package), args.json)
+        _print_all(_facts(args.folder, _open(args.folder)), args.json)
         return 0
+    from heed.cli import model_facts
     from heed.cli.common import write_lines
     from heed.cli.main import one_line
 
-    rows = {label: one_line(value) for label, value in _brief(args.folder, package).items() if value}
+    own = model_facts.read(args.folder)
+    if own is None and (package := _open(args.folder)) is not None:
+        own = model_facts.of_package(args.folder, package)
+    rows = {label: one_line(value) for label, value in _brief(args.folder, own).items() if value}
     width = max(map(len, rows))
     write_lines((f"{label:<{width}}  {value}" for label, value in rows.items()), None)
     return 0
@@ -39,54 +42,52 @@ def run(args: argparse.Namespace) -> int:
 
 def _open(name: str):
     """The model; None for a run that has none yet."""
-    from heed.loading import open_package
-    from heed.models.folder import CONFIG
+    from heed.models.signature import CONFIG
 
     folder = Path(name)
-    young = (folder / "recipe.toml").is_file() and not (folder / "model" / CONFIG).is_file()
-    return None if young else open_package(name)
+    if (folder / "recipe.toml").is_file() and not (folder / "model" / CONFIG).is_file():
+        return None
+    from heed.loading import open_package
+
+    return open_package(name)
 
 
-def _brief(name: str, package) -> dict[str, str]:
-    """The short description: one line per fact."""
+def _brief(name: str, own) -> dict[str, str]:
+    """What most people want to know, a line each."""
     folder, rows = Path(name), {"model": "none yet: a run writes it at its first validation"}
-    if package is not None:
-        rows = _brief_model(name, package)
+    if own is not None:
+        rows = _brief_model(name, own)
     if (folder / "recipe.toml").is_file():
         found = _run(folder)
         kept = f"{len(found['checkpoints'])} checkpoints"
         rows["run"] = f"step {found['step']:,}, {'finished' if found['finished'] else 'not finished'}, {kept}"
-        if package is None and found["last validation"]:
+        if own is None and found["last validation"]:
             rows["validation"] = _shown(found["last validation"])
     return rows | {"more": f"heed info {name} --all"}
 
 
-def _brief_model(name: str, package) -> dict[str, str]:
-    from heed.loading import find_model
-    from heed.models import name_of
-    from heed.runs.summary import sizes, vocabulary_row
-    from heed.tasks import TASKS
+def _brief_model(name: str, own) -> dict[str, str]:
+    from heed.runs.model_rows import sizes, vocabulary_row
 
-    facts, task, weights = package.facts, TASKS[package.task], list(package.model.state_dict().values())
-    count, size = sum(own.numel() for own in weights), sum(own.numel() * own.element_size() for own in weights)
+    package, facts = own.package, own.package.facts
     labels = getattr(package.processors.get("labels"), "names", [])
     more = f", … ({len(labels):,} in all)" if len(labels) > MOST_LABELS else ""
     search, trained, origin = (facts.get(section) or {} for section in ("decoding", "trained", "origin"))
-    scores = {metric.label: trained.get(f"valid_{metric.name}") for metric in task.metrics}
+    scores = {label: trained.get(f"valid_{metric}") for metric, label in own.task.metrics.items()}
     made_of = f"; {trained['weights']}" if "weights" in trained else ""
-    found = {own: search[own] for own in ("beam", "length_penalty", "sample") if search.get(own)}
+    found = {one: search[one] for one in ("beam", "length_penalty", "sample") if search.get(one)}
     return {
-        "what": task.products[0].noun + _direction(package),
-        "model": f"{name_of(package.model)}, {sizes(package.model.config)}",
-        "weights": f"{count:,}, {size / 1e6:,.1f} MB{made_of}",
+        "what": own.task.noun + _direction(package),
+        "model": f"{own.name}, {sizes(own.config)}",
+        "weights": f"{own.weights:,}, {own.size / 1e6:,.1f} MB{made_of}",
         "vocabulary": vocabulary_row(package.processors),
         "languages": " ".join(_languages(package).get("translates between", [])) if _translates(package) else "",
         "labels": _shown(labels[:MOST_LABELS]) + more if labels else "",
         "search": _shown(found).replace("_", " "),
         "validation": _shown({label: value for label, value in scores.items() if value is not None}),
         "origin": _shown(origin.get("name") or origin.get("architecture")) if origin else "",
-        "folder": str(find_model(Path(name))) if Path(name).is_dir() else name,
-        "use": task.example.format(name),
+        "folder": own.folder,
+        "use": own.task.example.format(name),
     }
 
 
@@ -200,7 +201,7 @@ def _languages(package) -> dict:
 
 def _run(folder: Path) -> dict:
     from heed.tasks import metric_labels
-    from heed.training import checkpoints
+    from heed.training.checkpoint_names import list_checkpoints
     from heed.training.curves import read_log
 
     lines = read_log(folder) if (folder / "log.jsonl").is_file() else []
@@ -211,7 +212,7 @@ def _run(folder: Path) -> dict:
         "step": last.get("step", 0),
         "finished": any(line["kind"] == "end" for line in lines),
         "last validation": {name: round(valid[name], 3) for name in ("step", *metric_labels()) if name in valid},
-        "checkpoints": [path.name for path in checkpoints.list_checkpoints(folder / "checkpoints")],
+        "checkpoints": [path.name for path in list_checkpoints(folder / "checkpoints")],
     }
 
 

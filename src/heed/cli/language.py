@@ -1,7 +1,10 @@
 """heed evaluate, score and look for language models, which have a text but no source."""
 
 import argparse
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from functools import partial
+from itertools import groupby
 
 NOT_WITH_TEXT = ("source", "reference", "sentences", "out", "gold", "rouge", "lowercase", "beam", "length_penalty")
 
@@ -76,44 +79,71 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def score(args: argparse.Namespace) -> int:
     """The log probability of each line."""
-    from heed.cli.common import check_product, open_product, read_lines, write_scores
+    from heed.bulk import command
+    from heed.bulk.staged import Stages, chunks
+    from heed.cli.common import check_product, open_product, stream_lines
+    from heed.cli.score_lines import CHUNK, report, scored
+    from heed.products.product import as_texts
+    from heed.products.text_stages import Scoring
 
     if args.source or args.target:
         raise ValueError(
             "--text is for language models, --source and --target are for translation models: give one or the other"
         )
     check_product(args, args.folder, "generate", "--source FILE and --target FILE")
-    generator, lines = open_product(args, "generate"), read_lines(args.text)
+    generator = open_product(args, "generate")
     if args.codes:
-        return _attribute(args, generator, lines)
+        return _attribute(args, generator)
     if args.document != "line":
         raise ValueError("--document needs --codes: without it, each line is scored separately")
     generator = generator.with_code(args.code) if args.code else generator
-    write_scores(args, generator.score(lines), "lines, each scored separately")
+
+    def settings() -> dict:
+        given = {"token_scores": args.token_scores, "code": args.code, "engine": generator.engine_name}
+        return command.settings_of(generator, **given, chunk=CHUNK)
+
+    scoring = Scoring(generator)
+    stages = Stages(
+        lambda chunk: scoring.prepare(as_texts(chunk.items)),
+        scoring.score,
+        lambda lines, found: scored(scoring.finish(lines, found), args.token_scores),
+    )
+    source = chunks(stream_lines(args.text), CHUNK)
+    report(command.process(source, stages, args, settings, [args.text]), "lines, each scored separately")
     return 0
 
 
-def _attribute(args: argparse.Namespace, generator, lines: list[str]) -> int:
-    """Each line or paragraph with its most likely control code, and its log probability under each code."""
+def _attribute(args: argparse.Namespace, generator) -> int:
+    """Each line or paragraph with the control code that it is likeliest under, and its log probability under each."""
     from collections import Counter
-    from itertools import groupby
 
-    from heed.cli.common import errors, write_lines
+    from heed.bulk import command
+    from heed.bulk.staged import Stages, chunks
+    from heed.cli.common import errors, stream_lines
+    from heed.cli.score_lines import CHUNK
 
     if args.code or args.token_scores:
         raise ValueError(
             f"--{'code' if args.code else 'token-scores'} cannot be combined with --codes, which tries them all"
         )
-    if args.document == "paragraph":
-        lines = ["\n".join(own) for blank, own in groupby(lines, lambda line: not line.strip()) if not blank]
-    found = generator.attribute(lines)
-    head = "\t".join(["code", *generator.codes])
-    write_lines(
-        [head, *("\t".join([one.code, *(f"{logp:.4f}" for logp in one.logp.values())]) for one in found)], args.out
-    )
-    counts = ", ".join(f"{code} {count:,}" for code, count in Counter(one.code for one in found).most_common())
-    errors().print(f"[dim]{len(found):,} {args.document}s: {counts}[/]", highlight=False, soft_wrap=True)
+    texts = stream_lines(args.text)
+
+    def finish(chunk, found: list) -> command.Noted:
+        rows = ("\t".join([one.code, *(f"{logp:.4f}" for logp in one.logp.values())]) for one in found)
+        return command.Noted(command.as_bytes(rows), Counter(one.code for one in found))
+
+    source = chunks(_paragraphs(texts) if args.document == "paragraph" else texts, CHUNK)
+    stages = Stages(lambda chunk: chunk, lambda chunk: generator.attribute(chunk.items), finish)
+    settings = partial(command.settings_of, generator, codes=generator.codes, document=args.document, chunk=CHUNK)
+    head = command.as_bytes(["\t".join(["code", *generator.codes])])
+    counted = sum(map(Counter, command.process(source, stages, args, settings, [args.text], head=head)), Counter())
+    counts = ", ".join(f"{code} {count:,}" for code, count in counted.most_common())
+    errors().print(f"[dim]{counted.total():,} {args.document}s: {counts}[/]", highlight=False, soft_wrap=True)
     return 0
+
+
+def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    return ("\n".join(own) for blank, own in groupby(lines, lambda line: not line.strip()) if not blank)
 
 
 def look(args: argparse.Namespace, generator) -> int:

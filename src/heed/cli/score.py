@@ -1,19 +1,18 @@
 """heed score"""
 
 import argparse
-import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-CHUNK = 2000  # pairs that are scored together
 EXAMPLES = """\
 examples:
   heed score runs/en-de --source test.en --target test.de
   heed score runs/en-de --source test.en --target test.de --token-scores > scores.tsv
   heed score runs/en-de --source corpus.en --target corpus.de --out scores.txt --resume   # from where a killed run stopped
   heed score runs/wiki --text lines.txt                  # a language model
+  heed score runs/wiki --text corpus.txt --out scores.txt --resume
   heed score runs/ctrl --text lines.txt --code Reviews   # as a text with this control code
   heed score runs/ctrl --text lines.txt --codes          # under each code, and the most likely one
   heed score runs/ctrl --text book.txt --codes --document paragraph
@@ -39,7 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--document", default="line", **documents)
     parser.add_argument("--token-scores", action="store_true", help="also print the log probability of each token")
     parser.add_argument("--out", metavar="FILE", help="write lines to a file")
-    add_resume(parser, "--source, --target")
+    add_resume(parser, "--source and --target, or --text,")
     add_direction(parser)
     add_text_engine(parser)
     add_device(parser)
@@ -47,14 +46,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.bulk.command import check_resume
-    from heed.cli.common import check_product, errors, open_product
+    from heed.cli.common import check_product, open_product
     from heed.loading import product_of
 
     for name in filter(os.path.isdir, args.folder):
         product_of(name, "score")  # one that gives texts no probability is refused, whatever is asked of it
     if args.text:
-        if args.resume:
-            raise ValueError("--resume is for --source and --target: leave it out")
+        check_resume(args, True, "--text FILE")
         from heed.cli.language import score
 
         return score(args)
@@ -71,10 +69,7 @@ def run(args: argparse.Namespace) -> int:
         )
     check_resume(args, True, "--source FILE, --target FILE")
     sides = _sides(args)
-    translator = open_product(args, "translate")
-    logp, tokens, pairs = _score_files(translator, sides, args)
-    counts = f"{pairs:,} pairs, {tokens:,} tokens"
-    errors().print(f"[dim]{counts}, perplexity {math.exp(-logp / max(tokens, 1)):.3f}[/]", highlight=False)
+    _score_files(open_product(args, "translate"), sides, args)
     return 0
 
 
@@ -90,23 +85,22 @@ def _sides(args: argparse.Namespace) -> list[Callable[[], Iterator[str]]]:
     return sides
 
 
-def _score_files(translator, sides: list, args: argparse.Namespace) -> tuple[float, int, int]:
-    """One line per pair; the total log probability, and the numbers of tokens and pairs."""
+def _score_files(translator, sides: list, args: argparse.Namespace) -> None:
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks, placed
-    from heed.cli.common import score_line
+    from heed.bulk.staged import Stages, chunks
+    from heed.cli.score_lines import CHUNK, report, scored
     from heed.decoding.config import forced_start
+    from heed.products.translator import stages
 
-    forced, sums = len(forced_start(translator.decoding, translator.special[1])), {}
+    forced = len(forced_start(translator.decoding, translator.special[1]))
 
-    def work(chunk) -> list:
-        with placed(chunk):
-            found = translator.score(*map(list, zip(*chunk.items, strict=True)))
-        return [_without_first(score, forced) for score in found]
+    def prepare(chunk) -> tuple:
+        sides = tuple(map(list, zip(*chunk.items, strict=True)))
+        return *sides, stages.prepare_pairs(translator, *sides)
 
-    def finish(chunk, found: list) -> bytes:
-        sums[chunk.start] = [sum(own.logp for own in found), sum(len(own.tokens) for own in found), len(found)]
-        return command.as_bytes(score_line(own, args.token_scores) for own in found)
+    def finish(prepared: tuple, found: list) -> command.Noted:
+        scores = stages.finish_scores(translator, *prepared, found)
+        return scored([_without_first(own, forced) for own in scores], args.token_scores)
 
     def settings() -> dict:
         return command.settings_of(
@@ -114,12 +108,8 @@ def _score_files(translator, sides: list, args: argparse.Namespace) -> tuple[flo
         )
 
     source = chunks(zip(*(side() for side in sides), strict=True), CHUNK)
-    stages = Stages(lambda chunk: chunk, work, finish)
-    if (file := command.recorded(args.out, settings)) is not None:
-        command.to_recorded(source, stages, file, args.resume, note=lambda chunk: sums[chunk.start])
-        return tuple(map(sum, zip(*file.notes, strict=True))) if file.notes else (0.0, 0, 0)
-    command.to_output(source, stages, args.out, command.AHEAD)
-    return tuple(map(sum, zip(*sums.values(), strict=True))) if sums else (0.0, 0, 0)
+    own = Stages(prepare, lambda prepared: stages.score(translator, prepared[2]), finish)
+    report(command.process(source, own, args, settings, [args.source, args.target]), "pairs")
 
 
 def _without_first(score, count: int):

@@ -33,7 +33,7 @@ def show_seen_texts(systems: Iterable[str], texts: list[str]) -> dict[str, dict 
 def _is_own(path: Path, folder: Path) -> bool:
     """Load the hashes of a model's training texts; damaged files are refused."""
     from heed.loading import find_model
-    from heed.models.folder import read_config
+    from heed.models.folder_config import read_config
     from heed.models.signature import check_beside
 
     return check_beside(path, read_config(find_model(folder)))

@@ -1,6 +1,8 @@
 """heed summarize"""
 
 import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
 
 EXAMPLES = """\
 examples:
@@ -8,22 +10,26 @@ examples:
   heed summarize google/pegasus-xsum < article.txt       # a model on the hub, or a downloaded folder
   heed summarize runs/news one.txt two.txt               # one summary per file
   heed summarize runs/news --lines < articles.txt > summaries.txt
+  heed summarize runs/news --lines articles.txt --out summaries.txt --resume   # after a crash, from where it stopped
   heed summarize runs/news --beam 8 --length-penalty 2.0 --no-repeat 3 < article.txt
 
 An article with more subwords than the model can read is truncated with a warning; with --too-long refuse it is
 rejected.
 """
 
+CHUNK = 500  # articles that are summarized together
 DECODING = ("beam", "length_penalty", "min_length", "max_length", "no_repeat")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
+    from heed.bulk.command import add_resume
     from heed.cli.common import add_batches, add_device, add_direction, split_names
 
     parser.add_argument("folder", type=split_names, help="a run, a model folder, or a name on the hub")
     parser.add_argument("files", nargs="*", metavar="FILE", help="article files (default: standard input)")
     parser.add_argument("--lines", action="store_true", help="treat each line as an article")
     parser.add_argument("--out", metavar="FILE", help="write summaries to a file, one per line")
+    add_resume(parser, "FILE")
     search = parser.add_argument_group("search (default: the model's settings)")
     search.add_argument("--beam", type=int, help="beam size; 1 is greedy search")
     search.add_argument(
@@ -38,32 +44,66 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_product, write_lines
+    from heed.bulk.command import check_resume
+    from heed.cli.common import open_product
 
-    articles = _articles(args)
+    check_resume(args, bool(args.files), "FILE")
+    if args.files and not args.lines:
+        for _ in _articles(args):  # an empty file is reported before the model is opened
+            pass
     summarizer = open_product(args, "summarize")
-    options = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
-    summaries = summarizer.summarize(articles, too_long=args.too_long, batch_tokens=args.batch_tokens, **options)
-    for number, (article, summary) in enumerate(zip(articles, summaries, strict=True), 1):
-        if unread := summarizer.unread(article, summary):
-            errors().print(
-                f"article {number}: its last {unread:,} of {len(article.split()):,} words were truncated: the model "
-                "reads "
-                f"{summarizer.max_source:,} subwords", highlight=False, soft_wrap=True,
-            )  # fmt: skip
-    write_lines((summary.text for summary in summaries), args.out)
+    _summarize(summarizer.toward() if summarizer.bundle.undirected else summarizer, args)
     return 0
 
 
-def _articles(args: argparse.Namespace) -> list[str]:
-    """The articles, each on one line."""
-    from heed.cli.common import read_lines
+def _summarize(summarizer, args: argparse.Namespace) -> None:
+    from heed.bulk import command
+    from heed.bulk.staged import Stages, chunks
+    from heed.products.product import as_texts
+    from heed.products.translator import stages
+    from heed.text.glossary import Glossary
 
-    files = [read_lines(path) for path in args.files or [None]]
-    if args.lines:
-        return [line for lines in files for line in lines]
-    articles = [" ".join(" ".join(lines).split()) for lines in files]
-    for path, article in zip(args.files or ["standard input"], articles, strict=True):
+    chosen = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
+    config, given = summarizer.search_config(chosen), {"too_long": args.too_long, "batch_tokens": args.batch_tokens}
+
+    def prepare(chunk) -> tuple:
+        return chunk.start, stages.prepare(summarizer, as_texts(chunk.items), config, Glossary(), **given)
+
+    def finish(prepared: tuple, found: list) -> bytes:
+        before, work = prepared
+        summaries = stages.finish(summarizer, work, found)
+        for number, (article, summary) in enumerate(zip(work.texts, summaries, strict=True), before + 1):
+            _warn_unread(summarizer, number, article, summary)
+        return command.as_bytes(summary.text for summary in summaries)
+
+    def settings() -> dict:
+        search = {"engine": summarizer.engine(**chosen), "decoding": asdict(config)}
+        languages = summarizer.facts.get("languages")
+        return command.settings_of(summarizer, **given, **search, lines=args.lines, languages=languages, chunk=CHUNK)
+
+    own = Stages(prepare, lambda prepared: stages.search(summarizer, prepared[1]), finish)
+    command.process(chunks(_articles(args), CHUNK), own, args, settings, args.files)
+
+
+def _warn_unread(summarizer, number: int, article: str, summary) -> None:
+    from heed.cli.common import errors
+
+    if unread := summarizer.unread(article, summary):
+        errors().print(
+            f"article {number}: its last {unread:,} of {len(article.split()):,} words were truncated: the model reads "
+            f"{summarizer.max_source:,} subwords", highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+def _articles(args: argparse.Namespace) -> Iterator[str]:
+    """The articles, each in one line."""
+    from heed.cli.common import read_lines, stream_lines
+
+    for path in args.files or [None]:
+        if args.lines:
+            yield from stream_lines(path)
+            continue
+        article = " ".join(" ".join(read_lines(path)).split())
         if not article:
-            raise ValueError(f"{path} contains no text to summarize")
-    return articles
+            raise ValueError(f"{path or 'standard input'} contains no text to summarize")
+        yield article

@@ -2,7 +2,8 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ examples:
   heed tag runs/names "Ann lives in Seoul." --format json     # with the character offsets of each entity
   heed tag runs/names --conll test.conll --format conll  # pre-tokenized sentences: one word and label per line
   heed tag runs/names --input texts.txt --format table --out entities.tsv
+  heed tag runs/names --input texts.txt --format table --out entities.tsv --resume   # after a crash, from where it stopped
   heed tag runs/electra "Ann drinks a book."             # a discriminator: the words it predicts were replaced
   heed tag dslim/bert-base-NER "Ann lives in Seoul."
   heed train recipes/tagging.toml --out runs/names
@@ -21,6 +23,7 @@ HEADER = ("text", "type", "start", "end", "probability", "entity")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
+    from heed.bulk.command import add_resume
     from heed.cli.common import add_device
 
     option = parser.add_argument
@@ -31,6 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--format", choices=FORMATS, default="inline", help="inline (default), conll, JSON lines, or a table")
     option("--pieces", action="store_true", help="label every subword instead of every word")
     option("--out", metavar="FILE", help="write to a file")
+    add_resume(parser, "--input or --conll")
     option("--batch-tokens", type=int, default=4096, help="maximum number of subwords per batch")
     add_device(parser)
 
@@ -51,31 +55,63 @@ def column(args: argparse.Namespace, product: Any, name: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_product, read_lines, write_lines
+    from heed.bulk.command import check_resume
+    from heed.cli.common import errors, open_product, stream_lines
     from heed.data import conll
 
     if bool(args.text) + bool(args.input) + bool(args.conll) > 1:
         raise ValueError("give only one of texts, --input and --conll")
     if args.conll and args.pieces:
         raise ValueError("--pieces labels the subwords of plain text and cannot be combined with --conll")
-    tagger = open_product(args, "tag")
+    check_resume(args, bool(args.input or args.conll), "--input FILE or --conll FILE")
+    tagger, documents = open_product(args, "tag"), 0
     if args.conll:
-        read = conll.read(Path(args.conll), column(args, tagger, "word"), None)
-        tagged = tagger.tag_words([one.words for one in read.sentences], batch_tokens=args.batch_tokens)
+        words = column(args, tagger, "word")
+        read = conll.read(Path(args.conll), words, None)
+        documents = read.documents
+        notes = _tag(tagger, (one.words for one in read.sentences), tagger.read_words, args, {"word": words})
     else:
-        tagged = tagger.tag(args.text or read_lines(args.input), pieces=args.pieces, batch_tokens=args.batch_tokens)
-    write_lines(_lines(tagged, args.format), args.out)
-    for sentence in remarks(tagged, read.documents if args.conll else 0):
+        texts = args.text or stream_lines(args.input)
+        notes = _tag(tagger, texts, partial(tagger.read, pieces=args.pieces), args, {"pieces": args.pieces})
+    total = map(sum, zip(*notes, strict=True)) if notes else (0, 0, 0)
+    for sentence in remarks(*total, documents):
         errors().print(f"[dim]{sentence}[/]", highlight=False)
     return 0
 
 
-def remarks(tagged: list, documents: int) -> list[str]:
-    """Print warnings about how texts were read."""
-    split, unread = sum(one.windows > 1 for one in tagged), sum(one.unread for one in tagged)
-    found = (
-        [f"{split:,} of {len(tagged):,} texts are too long for the model and were read in windows."] if split else []
+def _tag(tagger: Any, items: Iterable[Any], read: Callable, args: argparse.Namespace, options: dict) -> list:
+    """Tag texts, or sentences of words; what `counts` finds in each chunk."""
+    from heed.bulk import command
+    from heed.bulk.staged import Stages, chunks
+    from heed.products.text_batches import CHUNK
+
+    def finish(prepared: tuple, found: Any) -> command.Noted:
+        before, own = prepared
+        tagged = tagger.finish(own, found)
+        return command.Noted(command.as_bytes(_lines(tagged, args.format, before)), counts(tagged))
+
+    def settings() -> dict:
+        asked = {"format": args.format, "batch_tokens": args.batch_tokens}
+        return command.settings_of(tagger, **options, **asked, chunk=CHUNK)
+
+    stages = Stages(
+        lambda chunk: (chunk.start, read(chunk.items)),
+        lambda prepared: tagger.logits(prepared[1].ids, args.batch_tokens),
+        finish,
     )
+    head = command.as_bytes(["\t".join(HEADER)]) if args.format == "table" else b""
+    inputs = list(filter(None, (args.input, args.conll)))
+    return command.process(chunks(items, CHUNK), stages, args, settings, inputs, head=head)
+
+
+def counts(tagged: list) -> tuple[int, int, int]:
+    """How many texts there are, how many were read in windows, and how many words could not be read."""
+    return len(tagged), sum(one.windows > 1 for one in tagged), sum(one.unread for one in tagged)
+
+
+def remarks(texts: int, split: int, unread: int, documents: int) -> list[str]:
+    """What the user should know of how texts were read."""
+    found = [f"{split:,} of {texts:,} texts are too long for the model and were read in windows."] if split else []
     if unread:
         found.append(f"{unread:,} words cannot be encoded with the model's vocabulary and have no label.")
     if documents:
@@ -83,12 +119,11 @@ def remarks(tagged: list, documents: int) -> list[str]:
     return found
 
 
-def _lines(tagged: list, form: str) -> Iterator[str]:
+def _lines(tagged: list, form: str, before: int = 0) -> Iterator[str]:
+    """The lines of texts; `before` is the number of texts before them."""
     from heed.products.tagger import mark
 
-    if form == "table":
-        yield "\t".join(HEADER)
-    for number, one in enumerate(tagged, 1):
+    for number, one in enumerate(tagged, before + 1):
         if form == "inline":
             yield mark(one.text, [(own.start, own.end, own.type) for own in one.entities])
         elif form == "json":
@@ -126,15 +161,15 @@ def evaluate(args: argparse.Namespace) -> int:
     expected = [[conll.relabelled(one, own.scheme, own.labels) for one in read.sentences] for own in taggers]
     tagged = [own.tag_words([one.words for one in read.sentences]) for own in taggers]
     found = [[one.labels for one in own] for own in tagged]
-    counts = [count(*pair) for pair in zip(found, expected, strict=True)]
+    found_counts = [count(*pair) for pair in zip(found, expected, strict=True)]
     kinds = type_scores(found[0], expected[0])
     words = sum(len(one.words) for one in read.sentences)
     what = f"{len(read.sentences):,} sentences, {words:,} words"
-    show_scores(args, measure, counts, counts[0], what, {"types": kinds, "trained_on": seen})
+    show_scores(args, measure, found_counts, found_counts[0], what, {"types": kinds, "trained_on": seen})
     _show_types(kinds)
     if args.out:
         write_lines(_lines(tagged[0], "conll"), args.out)
-    for sentence in remarks(tagged[0], read.documents):
+    for sentence in remarks(*counts(tagged[0]), read.documents):
         errors().print(f"[dim]{sentence}[/]", highlight=False)
     return 0
 

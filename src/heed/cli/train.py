@@ -71,7 +71,7 @@ def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors
-    from heed.models.folder import read_config
+    from heed.models.folder_config import read_config
     from heed.runs.train import run as train
     from heed.training.report import Report
     from heed.training.torchrun import is_first

@@ -1,7 +1,6 @@
 """heed translate"""
 
 import argparse
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
@@ -130,10 +129,6 @@ def _run(args: argparse.Namespace, chosen: dict, folder) -> int:
         translator = open_product(args, "translate")
         if args.text and args.input:
             raise ValueError("give either sentences or --input, not both")
-        if args.input and args.out and os.path.exists(args.out) and os.path.samefile(args.input, args.out):
-            raise ValueError(
-                f"--out is the --input file itself, {args.input}: choose another, or the text would be lost"
-            )
         if "nbest" in chosen and not chosen.get("sample"):
             chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
         _translate(translator, chosen, args, glossary)
@@ -159,11 +154,7 @@ def _translate(translator, chosen: dict, args: argparse.Namespace, glossary) -> 
         search = {"engine": translator.engine(**chosen), "decoding": asdict(translator.search_config(chosen))}
         return command.settings_of(translator, **given, **search, glossary=terms, chunk=CHUNK)
 
-    file = command.recorded(args.out, settings) if args.input else None
-    if file is not None:
-        command.to_recorded(source, stages, file, args.resume)
-    else:
-        command.to_output(source, stages, args.out, 0 if args.text else command.read_ahead(args.input))
+    command.process(source, stages, args, settings, [args.input] if args.input else [])
 
 
 def _stages(translator, chosen: dict, args: argparse.Namespace, glossary):

@@ -33,7 +33,7 @@ GLOVE_EPOCHS = 25
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.training.word_vectors import WordVectorsConfig
+    from heed.training.word_vectors_config import WordVectorsConfig
 
     option = parser.add_argument
     option("text", nargs="+", help="text files, one sentence or paragraph per line; - is standard input")
@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     from heed.cli.progress import progress
     from heed.data.vectors import write
     from heed.data.vectors.store import ngram_file
-    from heed.training.word_vectors import WordVectorsConfig, train_vectors
+    from heed.training.word_vectors import train_vectors
+    from heed.training.word_vectors_config import WordVectorsConfig
 
     given = {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
     if args.method == "glove":

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from heed import config as settings
-from heed.models.folder import check_finite, compare, outline, put, read_json, read_weights, shapes
+from heed.models.folder import check_finite, compare, outline, put, read_weights, shapes
+from heed.models.folder_config import read_json
 from heed.models.hifi_gan import HiFiGAN, HiFiGANConfig
 from heed.vocabularies.spectrogram import Spectrogram
 

@@ -34,7 +34,8 @@ from heed.convert import (
 )
 from heed.convert.architecture import Architecture
 from heed.files import atomic_folder, damage_reported, write_json, write_text
-from heed.models.folder import check_finite, check_layers, compare, outline, put, read_json, save_weights, shapes
+from heed.models.folder import check_finite, check_layers, compare, outline, put, save_weights, shapes
+from heed.models.folder_config import read_json
 from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.multilingual import languages_of

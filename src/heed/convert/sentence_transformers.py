@@ -5,8 +5,9 @@ from typing import Any
 
 from heed.config import parse_json
 from heed.files import write_json
-from heed.models.folder import CONFIG, read_json
+from heed.models.folder_config import read_json
 from heed.models.package import Package
+from heed.models.signature import CONFIG
 from heed.vocabularies.files import CONFIG as TOKENIZER
 
 MODULES, SETTINGS, PROMPTS = "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import nn
-
 from heed.config import data_fields
 from heed.lazy import LazyMapping
 from heed.models.system import System
@@ -39,17 +36,19 @@ MODELS: LazyMapping[System] = LazyMapping(
 )
 
 
-def name_of(model: nn.Module) -> str:
-    """The name of a model's architecture. A subclass is another architecture."""
+def name_of(model: Any) -> str:
+    """The name of a model's system. A subclass is another system."""
     return next(name for name, system in MODELS.items() if type(model) is system.model)
 
 
-def adapt(model: nn.Module, config: Any, renewed: Sequence[str] = ()) -> nn.Module:
-    """The same model for other data: the body keeps its weights, the head only if the sizes match.
+def adapt(model: Any, config: Any, renewed: Sequence[str] = ()) -> Any:
+    """The same model for other data: the body keeps its weights, the head only if the data have the same sizes.
 
     Only a head, a prompt, the rows of added tokens and the parts whose names begin with one of `renewed` are new; any
     other weight that does not fit is an error.
     """
+    import torch
+
     from heed.models.encoder import Encoder
     from heed.models.vit import ViT
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from torch import nn
-
 
 class Package(NamedTuple):
     """`processors` turn a user's input into tensors and back, by name: the vocabularies "source" and "target", or "text";
@@ -12,7 +10,7 @@ class Package(NamedTuple):
     `facts` are the other sections of config.json. `shortlist` is the text of shortlist.txt, if any.
     """
 
-    model: nn.Module
+    model: Any
     task: str
     processors: Mapping[str, Any]
     facts: dict[str, Any]

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
-
 
 @dataclass(frozen=True)
 class System:
@@ -15,7 +13,7 @@ class System:
     default.
     """
 
-    model: type[nn.Module]
+    model: type[Any]
     config: type
     presets: Mapping[str, Mapping[str, Any]]
     title: str

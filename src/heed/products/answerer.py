@@ -90,18 +90,27 @@ class Answerer(Product):
     ) -> list[Answers]:
         """The `n` best answers to each question in its context. `threshold` overrides the model's own."""
         inputs = self.inputs(pairs)
-        logits = self.logits(inputs, batch_tokens)
+        return self.finish(pairs, inputs, self.logits(inputs, batch_tokens), n, threshold)
+
+    def finish(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        inputs: Sequence[QuestionInput],
+        logits: Sequence[Sequence[Logits]],
+        n: int = 1,
+        threshold: float | None = None,
+    ) -> list[Answers]:
+        """The third of three stages, after `inputs` and `logits`: the best answers."""
         limit = self.threshold if threshold is None else threshold
-        contexts = [context for _, context in pairs]
-        return [
-            self.best(context, own, rows, n, limit) for context, own, rows in zip(contexts, inputs, logits, strict=True)
-        ]
+        each = zip(pairs, inputs, logits, strict=True)
+        return [self.best(context, own, rows, n, limit) for (_, context), own, rows in each]
 
     def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[QuestionInput]:
+        """The first stage: subwords, in windows."""
         return list(question_inputs(pairs, self.vocabulary, self.vocabulary.special, self.sizes))
 
     def logits(self, inputs: Sequence[QuestionInput], batch_tokens: int = 4096) -> list[list[Logits]]:
-        """The logits of every window of every question, including special tokens."""
+        """The second stage: the logits of every window of every question, special tokens included."""
         special = self.vocabulary.special
         rows = [own.ids(window, special) for own in inputs for window in own.windows]
         found = iter(in_batches(self._logits, rows, [len(ids) + 2 for ids in rows], batch_tokens))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heed.data import tables
 from heed.data.batching import text_inputs
-from heed.data.labelled import Arrange, as_given, both_orders, each_choice, shorten
+from heed.data.labelled import Arrange, as_given, both_orders, shorten
 from heed.data.prepare import TableReader
 from heed.evaluation import classification as scores
 from heed.models.package import Package
@@ -36,6 +36,14 @@ class Label:
     label: str
     probabilities: dict[str, float] = field(default_factory=dict)
     number: float | None = None
+
+
+class ReadTexts(NamedTuple):
+    """The subwords of texts, of each input of each. `before` is the number of texts that came before."""
+
+    inputs: list[list[list[int]]]
+    special: SpecialTokens
+    before: int
 
 
 class Classifier(Product):
@@ -137,20 +145,37 @@ class Classifier(Product):
         """The logits of each text, or the number, or the score of each choice."""
         split, special = self._split(texts, before), self._special(texts)
 
-        def read(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
+        def batches(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
             inputs = self._inputs(split[start:end], before + start, too_long)
-            sizes = [len(own) * (1 + max(map(len, own))) for own in inputs]
-            budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
-            run, workers = partial(self._outputs, special=special), 1
-            least = (
-                before + start + sum(sizes)
-            )  # subwords up to here: each text before has one, so all chunks have one engine
-            if self.engine is not None and self.engine.takes(least):
-                encode, workers = self.engine.start(len(inputs))
-                run, budget = partial(run, encode=encode), min(budget, BATCH_TOKENS)
-            return each_batch(run, inputs, sizes, budget, workers)
+            return self._batches(ReadTexts(inputs, special, before + start), batch_tokens)
 
-        found = in_chunks(read, len(texts))
+        return self._rows(in_chunks(batches, len(texts)))
+
+    def read(self, texts: Sequence[Text], *, too_long: str = "refuse", before: int = 0) -> ReadTexts:
+        """The subwords of texts; the options are those of `classify`."""
+        inputs = self._inputs(self._split(texts, before), before, too_long)
+        return ReadTexts(inputs, self._special(texts), before)
+
+    def outputs_of(self, read: ReadTexts, batch_tokens: int | None = None) -> Float[Tensor, "n k"]:
+        """The same as `outputs` for texts that are read already: a file reads some while the model works on others."""
+
+        def batches(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
+            own = read._replace(inputs=read.inputs[start:end], before=read.before + start)
+            return self._batches(own, batch_tokens)
+
+        return self._rows(in_chunks(batches, len(read.inputs)))
+
+    def _batches(self, read: ReadTexts, batch_tokens: int | None) -> Iterator[tuple[list[int], Float[Tensor, "n k"]]]:
+        sizes = [len(own) * (1 + max(map(len, own))) for own in read.inputs]
+        budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
+        run, workers = partial(self._outputs, special=read.special), 1
+        least = read.before + sum(sizes)  # each text before has a subword at least, so all chunks have one engine
+        if self.engine is not None and self.engine.takes(least):
+            encode, workers = self.engine.start(len(read.inputs))
+            run, budget = partial(run, encode=encode), min(budget, BATCH_TOKENS)
+        return each_batch(run, read.inputs, sizes, budget, workers)
+
+    def _rows(self, found: Tensor | None) -> Float[Tensor, "n k"]:
         return torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64) if found is None else found
 
     def _split(self, texts: Sequence[Text], before: int = 0) -> list[list[str]]:
@@ -180,7 +205,7 @@ class Classifier(Product):
     def _check_parts(self, parts: Sequence[str], number: int) -> None:
         if self.texts is not None and len(parts) != self.texts:
             raise ValueError(
-                f"text {number} has {_parts(len(parts))}, but the model expects {_parts(self.texts)}: separate parts "
+                f"text {number} has {count_parts(len(parts))}, but the model expects {count_parts(self.texts)}: separate parts "
                 "with tabs"
             )
 
@@ -225,61 +250,9 @@ class Regressor(Classifier):
         return Label(_shown(text), f"{row.item():.4f}", number=row.item())
 
 
-class ChoiceModel(Classifier):
-    """A multiple-choice model: each text is a context and its choices. If the folder does not state the number of
-    choices, the texts do.
-    """
-
-    noun, arrange, in_any_chunks = "a multiple-choice model", staticmethod(each_choice), False
-
-    def table(self) -> tables.QuestionTable:
-        return tables.QuestionTable(self.facts.get("choices"), self.facts.get("first_choice", 0))
-
-    def parts(self, cells: Sequence[tables.Cell], where: str) -> list[str]:
-        context, choices = self.table().split(cells, where)
-        return [context, *choices]
-
-    def joined(self, line: str) -> str:
-        return line.replace("\t", SEPARATOR)
-
-    def measure(self, found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
-        return scores.choice_scores(found, expected)
-
-    def expected(self, labels: Sequence[str]) -> np.ndarray:
-        return super().expected(labels) if self.labels else np.array([int(text) for text in labels])
-
-    def names(self, count: int) -> list[str]:
-        return self.labels or [str(number) for number in range(count)]
-
-    def _split(self, texts: Sequence[Text], before: int = 0) -> list[list[str]]:
-        found = super()._split(texts, before)
-        for number, own in enumerate(found, 1):
-            if len(own) != len(found[0]):
-                raise ValueError(
-                    f"text {number} has {len(own) - 1} choices, but text 1 has {len(found[0]) - 1}: every question "
-                    "must have the same number"
-                )
-        return found
-
-    def _check_parts(self, parts: Sequence[str], number: int) -> None:
-        if self.labels and len(parts) - 1 != len(self.labels):
-            raise ValueError(
-                f"text {number} has {len(parts) - 1} choices, but the model was trained with {len(self.labels)}: give "
-                "the context and each choice, separated by tabs"
-            )
-        if len(parts) < 3:
-            raise ValueError(
-                f"text {number} has {_parts(len(parts))}: give the context and at least two choices, separated by tabs"
-            )
-
-    @staticmethod
-    def combine(logits: Float[Tensor, "n inputs 1"]) -> Float[Tensor, "n inputs"]:
-        return logits[:, :, 0]
-
-
 def _shown(text: Text) -> str:
     return text.replace(SEPARATOR, "\t") if isinstance(text, str) else "\t".join(text)
 
 
-def _parts(count: int) -> str:
+def count_parts(count: int) -> str:
     return f"{count} part" if count == 1 else f"{count} parts"

@@ -68,15 +68,16 @@ class Embedder(Product):
         """Embed texts, in single precision. A text longer than the model allows is refused or, with too_long="cut",
         truncated. `before` is the number of previous texts, for errors.
         """
-        budget, texts = usual_batch(self.model) if batch_tokens is None else batch_tokens, as_texts(texts)
+        texts = as_texts(texts)
 
-        def read(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
-            ids = self._ids(texts[start:end], before + start, too_long)
-            sizes = [len(own) + len(self.vocabulary.special.before) + 1 for own in ids]
-            return each_batch(self._vectors, ids, sizes, budget)
+        def batches(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
+            return self._batches(self.read(texts[start:end], too_long=too_long, before=before + start), batch_tokens)
 
-        found = in_chunks(read, len(texts))
-        return np.empty((0, self.dim), dtype=np.float32) if found is None else found.numpy()
+        return self._rows(in_chunks(batches, len(texts)))
+
+    def embed_ids(self, ids: Sequence[list[int]], batch_tokens: int | None = None) -> Float[np.ndarray, "n dim"]:
+        """The same for texts that are read already: a file reads some (`read`) while the model works on others."""
+        return self._rows(in_chunks(lambda start, end: self._batches(ids[start:end], batch_tokens), len(ids)))
 
     def similarity(self, one: Sequence[str], other: Sequence[str], **options: Any) -> Float[np.ndarray, " n"]:
         """The cosine of each text with its counterpart in the other list."""
@@ -98,15 +99,25 @@ class Embedder(Product):
             for own in zip(rows, cosines, strict=True)
         ]
 
-    def _ids(self, texts: Sequence[str], start: int, too_long: str) -> list[list[int]]:
+    def read(self, texts: Sequence[str], *, too_long: str = "refuse", before: int = 0) -> list[list[int]]:
+        """The subwords of texts; the options are those of `embed`."""
         room, found = self.most - len(self.vocabulary.special.before) - 1, plain(self.vocabulary).encode(texts)
-        for number, own in enumerate(found, start + 1):
+        for number, own in enumerate(found, before + 1):
             if len(own) > room and too_long != "cut":
                 raise ValueError(
                     f"text {number} has {len(own)} subwords, and the model reads at most {room}: shorten it, or allow "
                     "truncation (too_long='cut', --too-long cut)"
                 )
         return [own[:room] for own in found]
+
+    def _batches(
+        self, ids: Sequence[list[int]], batch_tokens: int | None
+    ) -> Iterator[tuple[list[int], Float[Tensor, "n dim"]]]:
+        sizes = [len(own) + len(self.vocabulary.special.before) + 1 for own in ids]
+        return each_batch(self._vectors, ids, sizes, usual_batch(self.model) if batch_tokens is None else batch_tokens)
+
+    def _rows(self, found: Tensor | None) -> Float[np.ndarray, "n dim"]:
+        return np.empty((0, self.dim), dtype=np.float32) if found is None else found.numpy()
 
     @torch.inference_mode()
     def _vectors(self, rows: list[list[int]]) -> Float[Tensor, "n dim"]:

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from heed.decoding.config import DecodingConfig
-from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.sample import Step
 from heed.evaluation.perplexity import WINDOW, Context, Perplexity, has_memory, has_positions, measure_perplexity
 from heed.lab.surprisal import Surprisal
@@ -18,12 +17,13 @@ from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
 from heed.products.ctranslate2_text import TextEngine
 from heed.products.cuda_text import CudaTextEngine, cuda_engine
-from heed.products.product import Product, as_texts, in_batches, single
+from heed.products.product import Product, as_texts, single
 from heed.products.prompts import Prompt, describe_overflow, make_prompt
-from heed.products.search import search, steps
+from heed.products.search import steps
 from heed.products.stops import StopStrings
-from heed.products.text_scores import surprisal, token_logprobs
+from heed.products.text_scores import surprisal
 from heed.products.text_search import NO_END, decoding_config, search_arguments
+from heed.products.text_stages import Continuation, Generation, Scoring
 from heed.products.text_trace import TextTrace, trace_text
 from heed.products.translator.engines.engine import ENGINES
 from heed.products.translator.results import Score
@@ -31,18 +31,6 @@ from heed.products.writing import Piece, Token, read_prompt, write
 from heed.vocabularies.codes import code_id, codes_of
 from heed.vocabularies.vocabulary import Vocabulary
 from heed.vocabularies.words import Words
-
-
-@dataclass(frozen=True)
-class Continuation:
-    """The continuation of a prompt; `score` is its log probability, `token_scores` those of its tokens, including a
-    stop string.
-    """
-
-    text: str
-    score: float
-    tokens: list[str]
-    token_scores: list[float]
 
 
 class Generator(Product):
@@ -104,6 +92,11 @@ class Generator(Product):
         """The perplexity of a text; windows are as long as in training, unless `context` says otherwise."""
         window = self.window if has_positions(self.model) or has_memory(self.model) else None
         return measure_perplexity(self.model, self.vocabulary, lines, replace(context, window=context.window or window))
+
+    @property
+    def engine_name(self) -> str:
+        """What runs the model, as far as its engine takes a search: results of another may differ by rounding."""
+        return type(self.engine).__name__ if self.engine else "torch"
 
     @property
     def device(self) -> torch.device:
@@ -182,35 +175,33 @@ class Generator(Product):
         return make_prompt(self.vocabulary, ids, code or self.code)
 
     def read_prompt(self, prompt: Prompt, likely: int = 0) -> list[Token]:
-        """The tokens of a prompt, with their probabilities."""
-        self._check_length(len(prompt.text), "the prompt and the token before it")
+        """The tokens of a prompt, with how likely each was."""
+        self.check_length(len(prompt.text), "the prompt and the token before it")
         return read_prompt(self.model, self.vocabulary, self.decode, prompt, likely)
 
     def trace(self, text: str, code: str | None = None, likely: int = 8, name: str = "") -> TextTrace:
         """The attention of every head over a text, and the `likely` most likely tokens at each position."""
         prompt = self.prompt(text, code)
-        self._check_length(len(prompt.ids), "the text and the token before it")
+        self.check_length(len(prompt.ids), "the text and the token before it")
         return trace_text(self.model, self.vocabulary, text, prompt.ids, likely, name)
 
-    def beyond_positions(self, prompts: Sequence[str], length: int, code: str | None = None) -> str | None:
-        """How prompts that do not fit the model's positions with `length` more tokens are handled; None if all fit."""
-        own = [self.prompt(prompt, code) for prompt in prompts]
+    def beyond_positions(self, prompts: Iterable[str], length: int, code: str | None = None) -> str | None:
+        """What happens to the prompts that do not fit into the model's positions with `length` more tokens; None if all do."""
+        own = (self.prompt(prompt, code) for prompt in prompts)
         return describe_overflow(own, length, self.model.config.max_length)
 
     def score(self, texts: Iterable[str], batch_tokens: int = 4096) -> list[Score]:
-        """The log probability of each text as one line, including its end."""
-        texts = as_texts(texts)
-        lines = [[*ids, self.special.last] for ids in self.vocabulary.encode(texts)]
-        scores = in_batches(self._token_logprobs, lines, list(map(len, lines)), batch_tokens)
-        rows = zip(texts, lines, scores, strict=True)
-        return [Score("", text, sum(own), self.vocabulary.pieces(line), own) for text, line, own in rows]
+        """How likely each text is as one line, its end included."""
+        scoring = Scoring(self, batch_tokens)
+        lines = scoring.prepare(as_texts(texts))
+        return scoring.finish(lines, scoring.score(lines))
 
     def look(self, text: str, likely: int = 8, name: str = "") -> Surprisal:
         """The surprisal of each token of a text, and the `likely` most likely tokens there."""
         ids = self.encode(text)
         if not ids:
             raise ValueError("the text is empty")
-        self._check_length(len(ids) + 1, "the text and the end before it")
+        self.check_length(len(ids) + 1, "the text and the end before it")
         return surprisal(self.model, self.vocabulary, text, [self.before, *ids], likely, name)
 
     def unknown(self, text: str) -> list[str]:
@@ -228,39 +219,16 @@ class Generator(Product):
             raise ValueError(f"the model knows no word of {prompt!r}: start with words from its training text")
         return ids
 
-    def _check_length(self, tokens: int, what: str) -> None:
+    def check_length(self, tokens: int, what: str) -> None:
         most = self.model.config.max_length
         if tokens > most:
             raise ValueError(f"{what} have {tokens:,} tokens, but the model has only {most:,} positions: shorten them")
 
     def generate_prompts(
-        self,
-        prompts: Sequence[Prompt],
-        batch_tokens: int,
-        *,
-        length: int = 100,
-        count: int = 1,
-        one_line: bool = False,
-        stop: Sequence[str] = (),
-        **decoding: Any,
+        self, prompts: Sequence[Prompt], batch_tokens: int, **options: Any
     ) -> list[list[Continuation]]:
-        config, stops = decoding_config(length, count, decoding), StopStrings(stop)
-
-        def run(batch: list[Prompt]) -> list[list[Continuation]]:
-            found = self._search(batch, config, one_line, stops)
-            return [[self._continuation(own, h, stops) for h in each] for own, each in zip(batch, found, strict=True)]
-
-        rows, batch_tokens = max(config.beam, config.nbest), max(batch_tokens, self.engine.budget if self.engine else 0)
-        return in_batches(run, prompts, [(len(own.ids) + length) * rows for own in prompts], batch_tokens)
-
-    def _search(
-        self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
-    ) -> list[list[Hypothesis]]:
-        longest, last = max(len(own.ids) for own in prompts), self.special.last if one_line else NO_END
-        taken = self.engine and not stops and self.engine.takes(config, longest)
-        if taken and (found := self.engine.search(prompts, config, last)) is not None:
-            return found
-        return search(**search_arguments(self.model, self.vocabulary, self.decode, prompts, config, one_line, stops))
+        generation = Generation(self, batch_tokens=batch_tokens, **options)
+        return generation.finish(prompts, generation.search(prompts))
 
     def _steps(
         self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
@@ -272,15 +240,3 @@ class Generator(Product):
         """Text with a line break for each end."""
         ends = [-1, *(i for i, token in enumerate(ids) if token == self.special.last), len(ids)]
         return "\n".join(self.vocabulary.decode(ids[start + 1 : end]) for start, end in pairwise(ends))
-
-    def _continuation(self, prompt: Prompt, found: Hypothesis, stops: StopStrings) -> Continuation:
-        text = stops.cut(self.decode([*prompt.text, *found.tokens])[len(self.decode(prompt.text)) :])
-        return Continuation(text, sum(found.scores), self.vocabulary.pieces(found.tokens), found.scores)
-
-    def _token_logprobs(self, lines: list[list[int]]) -> list[list[float]]:
-        """The log probability of each token of a batch of lines."""
-        width = max(map(len, lines))
-        self._check_length(width, "a line and its end")
-        if self.engine and self.engine.scores():
-            return self.engine.score([[self.before, *line] for line in lines])
-        return token_logprobs(self.model, [[self.before, *line] for line in lines], self.special.pad)

@@ -79,15 +79,26 @@ class MaskFiller(Product):
         return next(self.model.parameters()).device
 
     def fill(self, texts: Iterable[str], *, top: int = 5, batch_tokens: int = 4096) -> list[Filled]:
-        """The `top` words for each mask of each text. Several masks of a text are filled independently."""
+        """The `top` words for each mask of each text. Several masks of a text are filled independently of each other."""
+        texts = as_texts(texts)
+        rows = self.read(texts)
+        return self.finish(texts, rows, self.guess(rows, top, batch_tokens))
+
+    def read(self, texts: Sequence[str], before: int = 0) -> list[list[int]]:
+        """The first of three stages: subwords. `before` is the number of texts before these, for errors."""
+        return [self._ids(text, number) for number, text in enumerate(texts, before + 1)]
+
+    def guess(self, rows: Sequence[list[int]], top: int, batch_tokens: int = 4096) -> list[tuple[Tensor, Tensor]]:
+        """The second: the probabilities and the ids of the `top` words for the masks of each row."""
         if not 1 <= top <= len(self.vocabulary):
             raise ValueError(
                 f"top is {top}; it must be at least 1, and at most the vocabulary, {len(self.vocabulary):,}"
             )
-        texts = as_texts(texts)
-        rows = [self._ids(text, number) for number, text in enumerate(texts, 1)]
         sizes = [len(ids) + len(self.special.before) + 1 for ids in rows]
-        found = in_batches(lambda own: self._guess(own, top), rows, sizes, batch_tokens)
+        return in_batches(lambda own: self._guess(own, top), rows, sizes, batch_tokens)
+
+    def finish(self, texts: Sequence[str], rows: Sequence[list[int]], found: Sequence[Any]) -> list[Filled]:
+        """The third: words."""
         return [self._filled(*each) for each in zip(texts, rows, found, strict=True)]
 
     def _ids(self, text: str, number: int) -> list[int]:

@@ -1,6 +1,6 @@
 """Prompts of language models: ids and the token before them, a line end or a control code."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from heed.vocabularies.codes import code_id, codes_of, some_codes
@@ -31,13 +31,15 @@ def make_prompt(vocabulary: Vocabulary, ids: Sequence[int], code: str | None = N
     raise ValueError(f"texts of this model begin with a control code, but {what}: give a code, {some_codes(codes)}")
 
 
-def describe_overflow(prompts: Sequence[Prompt], length: int, most: int) -> str | None:
-    """How prompts that do not fit `most` positions with `length` more tokens are handled; None if all fit."""
-    sizes = [len(own.ids) for own in prompts]
-    over, longer = sum(size > most for size in sizes), sum(size + length - 1 > most for size in sizes)
+def describe_overflow(prompts: Iterable[Prompt], length: int, most: int) -> str | None:
+    """What happens to prompts that do not fit into `most` positions with `length` more tokens; None if all fit."""
+    count, over, longer = 0, 0, 0
+    for own in prompts:
+        size = len(own.ids)
+        count, over, longer = count + 1, over + (size > most), longer + (size + length - 1 > most)
     if not longer:
         return None
-    many = f"{longer:,} of the {len(sizes):,} texts do" if len(sizes) > 1 else "the text does"
-    read = "the prompt is read" if len(sizes) == 1 else f"{over:,} of the prompts are read"
+    many = f"{longer:,} of the {count:,} texts do" if count > 1 else "the text does"
+    read = "the prompt is read" if count == 1 else f"{over:,} of the prompts are read"
     cut = f" (of a longer prompt the last {most:,} tokens; {read} so)" if over else ""
     return f"The model has {most:,} positions, and {many} not fit: a sliding window over the last tokens is used{cut}."

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from heed.data.tagged import Words, align_words, each_piece, find_words, join_wo
 from heed.data.text_windows import best_windows, split_windows
 from heed.models.package import Package
 from heed.products.product import Product, aligned_vocabulary, as_texts, in_batches, single
-from heed.vocabularies.vocabulary import AlignedPieces, Vocabulary, trim_span
+from heed.vocabularies.vocabulary import Vocabulary, trim_span
 
 STRIDE = 64  # subwords that two windows of a long sentence share
 
@@ -67,6 +67,14 @@ class TaggedText:
         return sum(not word.probability for word in self.words)
 
 
+class ReadTexts(NamedTuple):
+    """Texts as the model reads them: their subwords, and which of those their words have."""
+
+    texts: Sequence[str]
+    ids: list[list[int]]
+    words: list[Words]
+
+
 class Tagger(Product):
     """A model that labels words. A text longer than `max_length` subwords, including special tokens, is read in
     windows.
@@ -97,27 +105,32 @@ class Tagger(Product):
         )
 
     def tag(self, texts: Iterable[str], *, pieces: bool = False, batch_tokens: int = 4096) -> list[TaggedText]:
-        """Tag raw texts. With `pieces`, every subword counts as a word."""
+        """The words of texts as they are, each with its label. With `pieces`, every subword is a word."""
+        read = self.read(texts, pieces=pieces)
+        return self.finish(read, self.logits(read.ids, batch_tokens))
+
+    def tag_words(self, sentences: Sequence[Sequence[str]], *, batch_tokens: int = 4096) -> list[TaggedText]:
+        """Sentences that are split into words."""
+        read = self.read_words(sentences)
+        return self.finish(read, self.logits(read.ids, batch_tokens))
+
+    def read(self, texts: Iterable[str], *, pieces: bool = False) -> ReadTexts:
+        """The first of three stages, of which the second is `logits`: subwords, and the words that they belong to."""
         texts = as_texts(texts)
         found = self.vocabulary.encode_aligned(texts)
         words = [each_piece(own) if pieces else find_words(text, own) for text, own in zip(texts, found, strict=True)]
-        return self._tagged(texts, found, words, batch_tokens)
+        return ReadTexts(texts, [own.ids for own in found], words)
 
-    def tag_words(self, sentences: Sequence[Sequence[str]], *, batch_tokens: int = 4096) -> list[TaggedText]:
-        """Tag sentences that are already split into words."""
+    def read_words(self, sentences: Sequence[Sequence[str]]) -> ReadTexts:
+        """The same for sentences that are split into words."""
         texts, spans = zip(*map(join_words, sentences), strict=True) if sentences else ((), ())
         found = self.vocabulary.encode_aligned(texts)
         words = [align_words(own, places) for own, places in zip(found, spans, strict=True)]
-        return self._tagged(texts, found, words, batch_tokens)
+        return ReadTexts(texts, [own.ids for own in found], words)
 
-    def _tagged(
-        self, texts: Sequence[str], found: list[AlignedPieces], words: list[Words], batch_tokens: int
-    ) -> list[TaggedText]:
-        logits, windows = self.logits([own.ids for own in found], batch_tokens)
-        return [
-            self._text(text, own, rows, count)
-            for text, own, rows, count in zip(texts, words, logits, windows, strict=True)
-        ]
+    def finish(self, read: ReadTexts, found: tuple[list[Float[Tensor, "_ k"]], list[int]]) -> list[TaggedText]:
+        """The third stage: labels of words, and entities."""
+        return [self._text(*own) for own in zip(read.texts, read.words, *found, strict=True)]
 
     def _text(self, text: str, words: Words, logits: Float[Tensor, "_ k"], windows: int) -> TaggedText:
         probabilities = logits.softmax(dim=1)

@@ -5,14 +5,12 @@ blocks.
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from heed import config
+from heed.bulk import staged
 from heed.data.config import DataConfig
-from heed.data.readers import Line
-from heed.evaluation.translation import metrics
 from heed.files import write_text
 from heed.loading import load
 from heed.products.translator.translator import Translator
@@ -20,6 +18,7 @@ from heed.runs import saved_recipe
 from heed.runs.distill_config import DistillConfig
 from heed.runs.distill_corpus import TaughtText, has_references, with_targets
 from heed.runs.distill_corpus import read as read_text
+from heed.runs.distill_stages import teaching_stages
 from heed.runs.distilled_files import Blocks, check_count, check_same, count_lines
 from heed.runs.earlier import upgraded
 from heed.runs.recipe import Recipe, parse
@@ -242,14 +241,21 @@ def _translate(plan: Plan, teacher: Translator, text: TaughtText, own: Path, wri
         written.cut(paths, done := written.intact(paths, corpus.total))
         check_same(corpus.lines, own / names[0], done)
         check_weights(teacher.models, own / WEIGHTS, begun=before + done > 0)
-        tell("translating", before + done, total)
-        while block := list(islice(corpus.lines, BLOCK)):
-            sources = [line.source for line in block]
-            columns = (sources, *_targets(teacher, block, plan.distill), [line.target for line in block])
-            written.append(dict(zip(paths, columns, strict=False)))
-            done += len(block)
-            tell("translating", before + done, total)
         before += done
+        tell("translating", before, total)
+        write = _writer(written, paths, lambda lines, own=before: tell("translating", own + lines, total))
+        staged.run(staged.chunks(corpus.lines, BLOCK), teaching_stages(teacher, plan.distill), write)
+        before += corpus.total - done
+
+
+def _writer(written: Blocks, paths: Sequence[Path], tell: Callable[[int], None]) -> Callable[..., None]:
+    """Appends a block of columns to the files, and tells how many lines that makes."""
+
+    def write(chunk: staged.Chunk, columns: Sequence[Sequence[str]]) -> None:
+        written.append(dict(zip(paths, columns, strict=False)))
+        tell(chunk.start + len(chunk.items))
+
+    return write
 
 
 def _names(plan: Plan) -> list[list[str]]:
@@ -270,17 +276,3 @@ def _taught_files(plan: Plan, own: Path) -> dict[str, Any]:
         return each[0]
     parts = zip(plan.data.corpora, each, strict=True)
     return {"corpora": [dataclasses.replace(one, name=one.label, **files) for one, files in parts]}
-
-
-def _targets(teacher: Translator, block: Sequence[Line], how: DistillConfig) -> list[list[str]]:
-    """The student's targets for each line, `take` of them, nearest to the reference first."""
-    beam = how.beam or max(teacher.decoding.beam, how.nbest)
-    found = teacher.translate(
-        [line.source for line in block], batch_tokens=how.batch_tokens, beam=beam, nbest=how.nbest, sample=False
-    )
-    texts = [list(dict.fromkeys(c.text for c in translation.nbest)) for translation in found]
-    if how.nbest > how.take:
-        metric = dict(zip(("bleu", "chrf"), metrics(False, "13a", sentences=True), strict=False))[how.nearest]
-        for own, line in zip(texts, block, strict=True):
-            own.sort(key=lambda text: -metric.sentence_score(text, [line.target]).score)
-    return [[own[number % len(own)] for own in texts] for number in range(how.take)]  # if too few, repeated

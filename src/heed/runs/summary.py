@@ -1,7 +1,5 @@
 """A summary of what is about to be trained: model, data, vocabulary, device, length and folder."""
 
-import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,18 +10,12 @@ from heed.data.streams import Stream
 from heed.models import MODELS, name_of
 from heed.models.package import Package
 from heed.runs.execution_plan import ExecutionPlan
+from heed.runs.model_rows import sizes, vocabulary_row
 from heed.runs.recipe import ModelChoice, Recipe
 from heed.tasks.base import Prepared, Validation
 from heed.training.config import TrainingConfig
 from heed.training.distributed import SingleProcess
 from heed.training.duration import in_words, seconds_of
-from heed.vocabularies.histories import Histories
-from heed.vocabularies.images import Images
-from heed.vocabularies.items import Items
-from heed.vocabularies.labels import Labels, Numbers
-from heed.vocabularies.sound import SoundFeatures
-
-SIZES = {"dim": "dimension {}", "hidden": "hidden {}", "heads": "{} heads"}  # of a model, by the name in its config
 
 
 def model_row(chosen: ModelChoice, model: nn.Module, base: Package | None, examples: int) -> str:
@@ -38,7 +30,7 @@ def model_row(chosen: ModelChoice, model: nn.Module, base: Package | None, examp
     total = sum(weight.numel() for weight in weights)
     trained = sum(weight.numel() for weight in weights if weight.requires_grad)
     some = f", {trained:,} of them trained" if trained < total else ""
-    return f"{name}{origin}, {sizes(config)} · {total:,} weights{some}"
+    return f"{name}{origin}, {sizes(vars(config))} · {total:,} weights{some}"
 
 
 def _preset(chosen: ModelChoice, config: Any, examples: int) -> str:
@@ -51,14 +43,6 @@ def _preset(chosen: ModelChoice, config: Any, examples: int) -> str:
     return f" ({preset})" if same else ""
 
 
-def sizes(config: Any) -> str:
-    """Layers, dimensions and heads of a model, as far as its config has them."""
-    known = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    layers = [known[name] for name in ("encoder_layers", "decoder_layers") if known.get(name)] or [known.get("layers")]
-    parts = [f"{'+'.join(map(str, layers))} {'layer' if layers == [1] else 'layers'}"] if layers != [None] else []
-    return ", ".join(parts + [words.format(f"{known[name]:,}") for name, words in SIZES.items() if known.get(name)])
-
-
 def data_row(recipe: Recipe, prepared: Prepared, validation: Validation) -> str:
     """The training data, with token counts if applicable, and the size of the validation set."""
     train, tokens = prepared.train, ""
@@ -69,34 +53,6 @@ def data_row(recipe: Recipe, prepared: Prepared, validation: Validation) -> str:
         tokens = f" · {len(train):,} tokens"
     summary = recipe.task.data_summary(prepared).removesuffix(".")
     return f"{summary}{tokens} · {validation.size:,} to validate on"
-
-
-def vocabulary_row(processors: Mapping[str, Any]) -> str:
-    """The model's input and output, and the vocabulary sizes."""
-    seen: dict[int, tuple[list[str], Any]] = {}
-    for name, own in processors.items():
-        seen.setdefault(id(own), ([], own))[0].append(name)
-    parts = [_vocabulary(names, own, len(seen) == 1) for names, own in seen.values()]
-    return " · ".join(filter(None, parts))
-
-
-def _vocabulary(names: list[str], own: Any, alone: bool) -> str:
-    if isinstance(own, Images):
-        return (
-            f"images of {own.size} × {own.size} pixels, {own.channels} {'channels' if own.channels > 1 else 'channel'}"
-        )
-    if isinstance(own, SoundFeatures):
-        return f"sound, {own.settings.kind} features"
-    if isinstance(own, Histories):
-        return ""  # the users that are held out
-    if isinstance(own, Numbers):
-        return "numbers as labels"
-    if isinstance(own, Items | Labels):
-        return f"{len(own):,} {names[0]}"
-    shared = ", shared by source and target" if len(names) > 1 else ""
-    return (
-        f"{len(own):,} tokens{shared}" if alone or names == ["text"] else f"{' and '.join(names)} {len(own):,} tokens"
-    )
 
 
 def device_row(plan: ExecutionPlan, workers: SingleProcess) -> str:

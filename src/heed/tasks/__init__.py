@@ -1,9 +1,11 @@
 """All tasks, by their name in recipes and model folders."""
 
-from heed.lazy import LazyMapping
-from heed.tasks.base import Task
+from typing import Any
 
-TASKS: LazyMapping[type[Task]] = LazyMapping(
+from heed.lazy import LazyMapping
+from heed.tasks.described import DESCRIBED
+
+TASKS: LazyMapping[Any] = LazyMapping(
     {
         "translation": "heed.tasks.translation:Translation",
         "denoising": "heed.tasks.denoising:Denoising",
@@ -27,5 +29,9 @@ TASKS: LazyMapping[type[Task]] = LazyMapping(
 
 
 def metric_labels() -> dict[str, str]:
-    """The display names of all metrics; a run's log uses the task's names."""
-    return {metric.name: metric.label for task in TASKS.values() for metric in task.metrics}
+    """The names of all metrics, as people read them; a run's log names them as the task does."""
+    described = [own.metrics for own in DESCRIBED.values()]
+    others = [TASKS[name].metrics for name in TASKS if name not in DESCRIBED]
+    return {name: label for own in described for name, label in own.items()} | {
+        metric.name: metric.label for own in others for metric in own
+    }

@@ -9,7 +9,7 @@ from heed.data.prepare import TextFiles
 from heed.data.tables import QuestionTable
 from heed.models.abilities import ScoresChoices
 from heed.models.package import Package
-from heed.products.classifier import ChoiceModel
+from heed.products.choice_model import ChoiceModel
 from heed.tasks.base import Metric
 from heed.tasks.text_losses import LabelLoss
 from heed.tasks.text_understanding import TextUnderstanding

@@ -21,6 +21,7 @@ from heed.files import atomic_folder, json_digest, sha256, write_json
 from heed.models import folder as model_folder
 from heed.models.folder import check_finite, write_weights
 from heed.training.average import EMA
+from heed.training.checkpoint_names import list_checkpoints, step_of
 from heed.training.recurrent_state import RecurrentState
 from heed.training.shards import shard_like
 
@@ -54,16 +55,6 @@ def write(
         whole = {"step": step, **state, "sha256": hashes}
         write_json(part / STATE, {**whole, "sha256": {**hashes, STATE: json_digest(whole)}})
     return path
-
-
-def list_checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first, including those that keep only their weights."""
-    numbered = (path for path in folder.glob("step-*") if path.is_dir() and path.name[5:].isdigit())
-    return sorted(numbered, key=step_of)
-
-
-def step_of(path: Path) -> int:
-    return int(path.name.removeprefix("step-"))
 
 
 def read_newest(

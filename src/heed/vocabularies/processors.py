@@ -1,5 +1,6 @@
 """The processors of a model folder: they convert a user's input to ids and back, and are listed in config.json."""
 
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,19 +12,28 @@ from heed.vocabularies.histories import Histories
 from heed.vocabularies.images import Images
 from heed.vocabularies.items import Items
 from heed.vocabularies.labels import Labels, Numbers
-from heed.vocabularies.sound import SoundFeatures
 from heed.vocabularies.text_parts import InputTokens, TextParts, plain
 from heed.vocabularies.transcripts import TranscriptCharacters
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 FILES = {"items": Items, "histories": Histories}  # kinds with a file of their own
 INLINE = ("labels", "numbers", "images", "sound", "transcript")  # kinds that config.json holds whole
-NO_TEXT = (Labels, Numbers, Items, Histories, Images, SoundFeatures, TranscriptCharacters)
+NO_TEXT = (Labels, Numbers, Items, Histories, Images, TranscriptCharacters)
+
+
+def is_sound(own: Any) -> bool:
+    """Whether a processor computes features of sound. Its module imports torch: there are none before it is imported."""
+    module = sys.modules.get("heed.vocabularies.sound")
+    return module is not None and isinstance(own, module.SoundFeatures)
+
+
+def _is_text(own: Any) -> bool:
+    return not isinstance(own, NO_TEXT) and not is_sound(own)
 
 
 def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Write the files of processors into a folder; returns their entries in config.json."""
-    texts = [plain(own) for own in processors.values() if not isinstance(own, NO_TEXT)]
+    """Write the files of processors into a folder; what its config.json says of them."""
+    texts = [plain(own) for own in processors.values() if _is_text(own)]
     names, hashes = _write_files(folder, (texts[0], texts[-1])) if texts else ({}, {})
     found: dict[str, dict[str, Any]] = {}
     for name, own in processors.items():
@@ -31,7 +41,7 @@ def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, An
             found[name] = {"kind": "labels", "names": own.names}
         elif isinstance(own, Numbers):
             found[name] = {"kind": "numbers"}
-        elif isinstance(own, SoundFeatures | TranscriptCharacters):
+        elif isinstance(own, TranscriptCharacters) or is_sound(own):
             found[name] = own.facts()
         elif isinstance(own, Items | Histories | Images):
             found[name] = own.write(folder)
@@ -41,7 +51,7 @@ def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, An
             found[name] = {"kind": "sentencepiece", "file": names["target" if name == "target" else "source"]}
         if isinstance(own, TextParts) and own.tokens is not None:
             found[name] |= {"tokens": own.tokens._asdict()}
-        if not isinstance(own, NO_TEXT):
+        if _is_text(own):
             found[name] |= {"sha256": hashes}
     return found
 
@@ -92,8 +102,12 @@ def _other(folder: Path, own: Mapping[str, Any], where: str) -> Any:
         return FILES[own["kind"]].read(folder, own, where)
     if own["kind"] == "images":
         return Images.read_facts(own, where)
-    if own["kind"] in ("sound", "transcript"):
-        return (SoundFeatures if own["kind"] == "sound" else TranscriptCharacters).read(own, where)
+    if own["kind"] == "sound":
+        from heed.vocabularies.sound import SoundFeatures
+
+        return SoundFeatures.read(own, where)
+    if own["kind"] == "transcript":
+        return TranscriptCharacters.read(own, where)
     return Numbers() if own["kind"] == "numbers" else _labels(own.get("names"), where)
 
 

@@ -18,7 +18,8 @@ from heed.lab.colors import ACCENT, INK, MUTED, WARM
 from heed.lab.experiments import next_words, word_spaces
 from heed.lab.experiments.word_spaces import Ratio, Space
 from heed.lab.language import tr
-from heed.training.word_vectors import Trained, WordVectorsConfig, train_vectors
+from heed.training.word_vectors import Trained, train_vectors
+from heed.training.word_vectors_config import WordVectorsConfig
 
 WINDOW = 5
 TRAINED_ON = 20_000  # sentences, for vectors; counting is quicker and takes all

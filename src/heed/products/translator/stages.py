@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 from heed.decoding.config import DecodingConfig
 from heed.decoding.hypothesis import Hypothesis
+from heed.products.product import in_batches
 from heed.products.translator.lazy_scores import Scores, token_scores
-from heed.products.translator.model_bundle import Hypotheses, Sentences
-from heed.products.translator.results import Candidate, TermUse, Translation, join_parts
+from heed.products.translator.model_bundle import Hypotheses, IdPair, Sentences
+from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
 from heed.products.translator.split import Parts, source_size, split_texts
 from heed.products.translator.term_tokens import RequiredTerms, add_split_terms
 from heed.text.glossary import Glossary
@@ -61,6 +62,31 @@ def finish(translator: Translator, work: Work, found: Hypotheses) -> list[Transl
     cleaned = [translator.source.clean(text) for text in work.texts]
     whole = [join_parts(*both, work.config.nbest, translator) for both in zip(cleaned, results, strict=True)]
     return [add_split_terms(translation, work.glossary) for translation in whole]
+
+
+def prepare_pairs(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
+    """The first stage for given translations, which are scored."""
+    refuse_long(translator, sources, "it cannot be scored as a whole; remove it, or shorten it")
+    return translator.encode_pairs(sources, targets)
+
+
+def score(translator: Translator, ids: Sequence[IdPair], batch_tokens: int = 4096) -> list[list[float]]:
+    """The second: the log-probability of each token of each target."""
+    return in_batches(translator.bundle.token_logprobs, ids, [len(s) + len(t) for s, t in ids], batch_tokens)
+
+
+def finish_scores(
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    ids: Sequence[IdPair],
+    found: Sequence[list[float]],
+) -> list[Score]:
+    """The third."""
+    special, pieces = translator.special[1], translator.target.pieces
+    tokens = [pieces([*special.before, *target, special.last]) for _, target in ids]
+    rows = zip(sources, targets, tokens, found, strict=True)
+    return [Score(source, target, sum(own), rest, own) for source, target, rest, own in rows]
 
 
 def split_long(translator: Translator, texts: Sequence[str], too_long: str) -> Parts:

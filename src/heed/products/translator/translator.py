@@ -178,14 +178,9 @@ class Translator(Product):
         return stages.finish(self, work, stages.search(self, work))
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
-        """The log probability of each target, given its source."""
-        stages.refuse_long(self, sources, "it cannot be scored as a whole; remove it, or shorten it")
-        ids, special = self.encode_pairs(sources, targets), self.special[1]
-        each = in_batches(self.bundle.token_logprobs, ids, [len(s) + len(t) for s, t in ids], batch_tokens)
-        tokens = [self.target.pieces([*special.before, *target, special.last]) for _, target in ids]
-        return [
-            Score(s, t, sum(own), *rest, own) for s, t, *rest, own in zip(sources, targets, tokens, each, strict=True)
-        ]
+        """How likely each target is, given its source."""
+        ids = stages.prepare_pairs(self, sources, targets)
+        return stages.finish_scores(self, sources, targets, ids, stages.score(self, ids, batch_tokens))
 
     def align(self, translations: Sequence[Translation], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of translations, as (source word, target word)."""

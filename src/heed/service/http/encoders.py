@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heed.models.abilities import EncodesText
-from heed.products.classifier import ChoiceModel
+from heed.products.choice_model import ChoiceModel
 from heed.products.text_trace import TextTrace, trace_encoder
 from heed.service.http.asked_model import AskedModel
 from heed.service.http.queue import BatchWorker, Ticket, wait_for_results
