@@ -110,6 +110,8 @@ def run(args: argparse.Namespace) -> int:
     )
     for is_this, own in kinds:
         if is_this():
+            if args.against and own in (hearing, speak):
+                raise ValueError("--against does not support speech models: evaluate each with its own command")
             return own.evaluate(args)
     return _evaluate_translations(args)
 
