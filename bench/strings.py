@@ -1,9 +1,8 @@
 """Lists every text a user can see, so that all of them can be reviewed: `python -m bench.strings`.
 
-Prints place, kind and text, separated by tabs. Kinds: help (command line and API), error, said (printed or logged), other (any
-other string of three words or more), docstring (HTTP API; with --docstrings, all), setting, page
-and page, Korean. With --since GITREF it
-counts the texts that were rewritten since that revision, by kind and folder.
+Prints place, kind and text, separated by tabs. Kinds: help (command line and API), error, said (printed or logged), other
+(any other string of three words or more), docstring (HTTP API; with --docstrings, all), setting, page, and page, Korean.
+With --since GITREF it counts the texts that are new or were rewritten since that revision, by kind and folder.
 """
 
 import argparse

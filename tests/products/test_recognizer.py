@@ -179,6 +179,8 @@ def test_evaluation_has_rates_and_a_table_of_errors(trained, tmp_path, capsys):
     assert len((tmp_path / "e.tsv").read_text("utf-8").splitlines()) == 11
     assert main(["evaluate", run, "--device", "cpu"]) == 1
     assert "is a speech recognizer: give recordings with their texts, --audio FILE" in capsys.readouterr().err
+    assert main(["evaluate", run, "--audio", table, "--against", run]) == 1
+    assert "--against does not support speech models: evaluate each with its own command" in capsys.readouterr().err
     assert main(["translate", run, table, "--device", "cpu"]) == 1
     assert "transcribes in the spoken language: use heed transcribe" in capsys.readouterr().err
     assert main(["transcribe", run, "a.wav", "b.wav", "--format", "srt"]) == 1

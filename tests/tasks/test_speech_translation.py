@@ -116,7 +116,7 @@ def test_a_translator_is_trained_loaded_and_trained_on_without_its_recognizer(fo
     assert model.decoding.ctc_weight == 0 and not model.timed
     assert len(model.transcribe([folder / "0.wav"])) == 1
     assert main(["transcribe", str(tmp_path / "run"), str(folder / "0.wav"), "--ctc-weight", "0.4"]) == 1
-    assert "has learned transcripts, not translations: leave ctc_weight 0" in capsys.readouterr().err
+    assert "was trained on transcripts, not translations: set ctc_weight to 0" in capsys.readouterr().err
     assert main(["info", str(tmp_path / "run")]) == 0
     assert "transcript" in capsys.readouterr().out
 

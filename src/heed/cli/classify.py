@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.resume:
         raise ValueError(
-            f"{args.folder} is {classifier.noun} that compares its texts: it needs all at once; leave out --resume"
+            f"{args.folder} does not say how many parts its texts have, so it needs all of them at once: leave out --resume"
         )
     lines = [] if args.tsv else args.text or read_lines(args.input)
     texts = table_texts(args, classifier) if args.tsv else [classifier.joined(line) for line in lines]

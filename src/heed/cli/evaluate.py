@@ -50,7 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option(
         "system", help="a run or model folder (several, separated by commas: an ensemble), or a file of translations"
     )
-    option("--source", metavar="FILE", help="the text to translate; required when MODEL is a model")
+    option("--source", metavar="FILE", help="the text to translate; required for a model")
     option("--reference", nargs="+", metavar="FILE", help="one or more reference translations")
     option("--text", metavar="FILE", help="for a language model: the text to evaluate on")
     add_context(parser)
@@ -110,6 +110,8 @@ def run(args: argparse.Namespace) -> int:
     )
     for is_this, own in kinds:
         if is_this():
+            if args.against and own in (hearing, speak):
+                raise ValueError("--against does not support speech models: evaluate each with its own command")
             return own.evaluate(args)
     return _evaluate_translations(args)
 

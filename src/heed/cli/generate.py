@@ -40,7 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("folder", help="a run or a model folder of a language model, or a name on the hub")
     option("text", nargs="?", metavar="prompt", help="the prompt (default: none)")
-    option("--prompt", help="same as TEXT")
+    option("--prompt", help="the prompt, given as an option")
     option("--input", metavar="FILE", help="prompts, one per line (-: standard input)")
     option("--code", help="for CTRL: the control code, which sets the kind of text")
     option("--out", metavar="FILE", help="write to a file")

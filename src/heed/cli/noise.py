@@ -36,7 +36,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.data.corruption import CORRUPTIONS
 
     parser.add_argument("text", nargs="*", help="texts (default: lines of standard input)")
-    parser.add_argument("--kind", nargs="+", choices=CORRUPTIONS, metavar="KIND", help=f"of {', '.join(CORRUPTIONS)}")
+    parser.add_argument(
+        "--kind",
+        nargs="+",
+        choices=CORRUPTIONS,
+        metavar="KIND",
+        help=f"which corruptions: {', '.join(CORRUPTIONS)} (default: all)",
+    )
     parser.add_argument(
         "--rate", type=float, metavar="SHARE", help="share of tokens or sentences to corrupt (default: 0.3; bert: 0.15)"
     )

@@ -13,7 +13,7 @@ from heed.lab.colors import DARK_RAMP, LIGHT_RAMP
 from heed.lab.fonts import Fonts, default_font, find_fonts, may_embed, subset
 from heed.lab.words import aligned_words, words
 
-SCRIPTS = ("model", "theme", "shapes", "sentence", "heads", "steps", "beam", "states", "look")
+SCRIPTS = ("model", "roles", "theme", "shapes", "sentence", "heads", "steps", "beam", "states", "look")
 ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}  # what could end a script or start a tag
 
 

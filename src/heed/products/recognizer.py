@@ -174,7 +174,7 @@ class Recognizer(Product):
         own = settings.typed(SpeechDecoding, {name: value for name, value in changes.items() if value is not None})
         if own.get("ctc_weight") and self.model.config.ctc_size:
             raise ValueError(
-                "the CTC output of this model has learned transcripts, not translations: leave ctc_weight 0"
+                "the CTC output of this model was trained on transcripts, not translations: set ctc_weight to 0"
             )
         return replace(self.decoding, **own)
 

@@ -141,7 +141,7 @@ RULES = (
     Rule("vocabulary", _vocabulary, "each subword is frequent enough to be learned", "docs/guides/defaults.md#vocabulary"),
     Rule("batches", _batches, "suits the device", "docs/guides/defaults.md#batches"),
     Rule("learning rate", _schedule, "the highest that is stable with pre-norm", "docs/guides/defaults.md#schedule"),
-    Rule("end", _ending, "while validation improves; then the learning rate decays to zero", "docs/guides/defaults.md#end"),
+    Rule("end", _ending, "while validation improves; then the learning rate decays to zero", "docs/guides/defaults.md#stopping"),
     Rule("weights", _weights, "the moving average of the weights, at its best validation", "docs/guides/defaults.md#weights"),
     Rule("search", _search, "chosen on validation sentences at the end, if one is clearly better", "docs/guides/defaults.md#search"),
 )  # fmt: skip

@@ -60,11 +60,11 @@ class SpeechSettings:
 
     @property
     def learns_transcripts(self) -> bool:
-        """Whether CTC learns what is said, and not the text that the model writes."""
+        """Whether CTC is trained on the transcript rather than the output text."""
         return self.ctc > 0 and self.ctc_target == "transcript"
 
     def forced(self) -> dict[str, float]:
-        """Settings of the search that follow from what CTC learns: without it, or of transcripts, it cannot score texts."""
+        """Search settings that follow from the CTC target: without CTC, or with transcripts, it cannot score texts."""
         return {} if self.ctc and not self.learns_transcripts else {"ctc_weight": 0.0}
 
     def augment(self) -> SpecAugment | None:

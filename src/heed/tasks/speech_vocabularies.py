@@ -1,4 +1,4 @@
-"""What a model of speech writes: the vocabularies of its texts and of the transcripts that CTC learns, old or new."""
+"""The vocabularies of a speech model: of its texts and of the transcripts for CTC, existing or new."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,9 +14,8 @@ from heed.vocabularies.vocabulary import Vocabulary
 
 
 class Written(NamedTuple):
-    """The vocabulary of the texts, that of the transcripts, if CTC learns them, and whether the first was learned from these data.
-
-    `renewed` are the parts of a pre-trained model that have other tokens now.
+    """The vocabulary of the texts, that of the transcripts, if CTC uses them, and whether the first was learned from
+    these data. `renewed` are the parts of a pre-trained model whose tokens change.
     """
 
     target: Vocabulary
@@ -33,7 +32,7 @@ class Written(NamedTuple):
 
 
 def find(recipe: Any, base: Package | None, corpus: SpeechCorpus, key: str, tell: Tell) -> Written:
-    """Those of the pre-trained model as far as they fit, the others learned from the corpus, whose key is `key`."""
+    """Those of the pre-trained model as far as they fit, the others learned from the corpus with the key `key`."""
     transcribes = recipe.task.settings.learns_transcripts
     if transcribes:
         _check_transcripts(corpus)
@@ -52,7 +51,7 @@ def find(recipe: Any, base: Package | None, corpus: SpeechCorpus, key: str, tell
 
 
 def writes_another_language(recipe: Any, base: Package) -> bool:
-    """Whether a recognizer is to become a translator: its encoder is used, and its vocabulary is not."""
+    """Whether a recognizer is turned into a translator: its encoder is kept, its vocabulary is not."""
     wanted, own = recipe.data.target_language, base.facts.get("target_language") or base.facts.get("language")
     if wanted and own:
         return wanted != own

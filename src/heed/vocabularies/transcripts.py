@@ -1,4 +1,4 @@
-"""The characters of transcripts, which the CTC output of a model that translates speech writes."""
+"""The character vocabulary of transcripts, for the CTC output of a speech translation model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,14 +8,14 @@ from heed.vocabularies.sentencepiece import SubwordsConfig
 
 
 class TranscriptCharacters(Characters):
-    """A vocabulary of characters that config.json holds whole, beside the vocabulary of the translations."""
+    """A vocabulary of characters stored in config.json, next to the vocabulary of the translations."""
 
     @staticmethod
     def learned(texts: Sequence[str]) -> "TranscriptCharacters":
         return TranscriptCharacters(learn("characters", texts, SubwordsConfig()).characters)
 
     def facts(self) -> dict[str, Any]:
-        """What config.json says of it."""
+        """Its entry in config.json."""
         return {"kind": "transcript", "characters": "".join(self.characters)}
 
     @staticmethod

@@ -109,6 +109,7 @@ def number(text):
 def test_a_recommendation_lights_what_it_goes_by(start, shop):
     history = ["tea", "bread", "soap", "Milk"]
     page = start(history)
+    assert page.is_hidden("#recommend-options"), "no suggestions over a history that came with the link"
     found = expected(shop, history)
     ids = shop.items.encode
     trace = shop.trace(ids(history), ids([one.item for one in found]))

@@ -78,7 +78,7 @@ def table(path: Path, split: str) -> Iterator[Utterance]:
         name, text, *more = [part.strip() for part in line.split("\t")] + [""] * ("\t" not in line)
         if not name or not text or len(more) > 2:
             raise ValueError(
-                f"{path}, line {number}: the format is path, tab, text and, if wanted, tab, speaker, tab, transcript"
+                f"{path}, line {number}: the format is path, tab, text and, optionally, tab, speaker, tab, transcript"
             )
         speaker, transcript = [*more, "", ""][:2]
         yield Utterance(f"{path.name}:{number}", clean(text), path.parent / name, None, speaker, clean(transcript))

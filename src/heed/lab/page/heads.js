@@ -11,11 +11,29 @@ function buildGrid() {
     ...Array.from({ length: heads + 1 }, (_, place) => thumb(layer, place - 1)),
   ]);
   grid.replaceChildren(...corner, ...names, ...rows);
+  buildRoles();
   drawGrid();
 }
 
+const nameOf = (layer, head) => {
+  const own = head < 0 ? `Layer ${layer + 1}, mean of heads` : `Layer ${layer + 1}, head ${head + 1}`;
+  return [own, roleOf(state.part, layer, head)].filter(Boolean).join(": ");
+};
+
+// The heads of this part that do one thing, the clearest first.
+function buildRoles() {
+  const all = look.roles[state.part].flatMap((heads, layer) => heads.map((own, head) => ({ ...own, layer, head })));
+  const named = all.filter(({ role }) => role).sort((one, other) => other.share - one.share).slice(0, 8);
+  byId("roles").replaceChildren(...named.map(({ layer, head }) => {
+    const button = element("button", { type: "button", class: "quiet" }, nameOf(layer, head));
+    button.addEventListener("click", () => choose(layer, head));
+    return element("li", {}, button);
+  }));
+  byId("roles-note").hidden = !named.length;
+}
+
 function thumb(layer, head) {
-  const name = head < 0 ? `Layer ${layer + 1}, mean of heads` : `Layer ${layer + 1}, head ${head + 1}`;
+  const name = nameOf(layer, head);
   const button = element("button", { type: "button", class: "thumb", "aria-label": name, title: name, "data-layer": layer, "data-head": head },
     element("canvas", { "aria-hidden": "true" }));
   button.addEventListener("click", () => choose(layer, head));

@@ -84,5 +84,6 @@ function titleOf(part, layer, head) {
   const heads = look[part][0].length;
   if (look[part].length * heads === 1) return settings.titles[part];
   if (layer < 0) return `${settings.titles[part]} · mean of all ${look[part].length * heads} heads`;
-  return `${settings.titles[part]} · layer ${layer + 1} · ${head < 0 ? `mean of ${heads} heads` : `head ${head + 1}`}`;
+  const name = `${settings.titles[part]} · layer ${layer + 1} · ${head < 0 ? `mean of ${heads} heads` : `head ${head + 1}`}`;
+  return [name, roleOf(part, layer, head)].filter(Boolean).join(" · ");
 }

@@ -18,7 +18,7 @@ CONTENT_TYPES = {
     "json": "application/json",
     "ttf": "font/ttf",
 }
-SHARED = {f"lab-{name}": name for name in ("theme.js", "shapes.js", "beam.js", "states.js", "parts.css")}
+SHARED = {f"lab-{name}": name for name in ("theme.js", "roles.js", "shapes.js", "beam.js", "states.js", "parts.css")}
 
 
 def asset(name: str) -> tuple[bytes, str] | None:

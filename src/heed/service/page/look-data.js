@@ -45,10 +45,7 @@ function bestAligned() {
 }
 
 // What a head does in this sentence, in words; nothing where it does no one thing.
-export function roleOf(part, layer, head) {
-  const { role, share } = data.roles?.[part]?.[layer]?.[head] ?? {};
-  return role ? t(`role_${role}`, percent(share)) : "";
-}
+export const roleOf = (...which) => globalThis.roleOf(...which);
 
 export function regroup() {
   maps.clear();

@@ -48,7 +48,7 @@ function show() {
 function focusEmptyField(view) {
   if (document.activeElement !== document.body || !matchMedia("(pointer: fine)").matches) return;
   const field = [...view.querySelectorAll("textarea, [role=combobox]")].find((one) => one.offsetParent && !one.disabled);
-  if (field?.value === "") field.focus({ preventScroll: true });
+  if (field?.value === "" && !view.querySelector(".picked-one")) field.focus({ preventScroll: true }); // the suggestions would cover a history
 }
 
 const isDark = () => getComputedStyle(document.documentElement).getPropertyValue("--dark").trim() === "1";

@@ -2,12 +2,6 @@
 export const LAYER_WORDS = {
   headRoles: ["Where at least half of a head's attention in this sentence goes to one thing, its title says to what, with the share.", "이 문장에서 헤드의 어텐션 가운데 절반 이상이 한 곳으로 가면, 제목에 그곳과 비율이 나옵니다."],
   headFirst: ["The first one shown follows the aligned words most.", "처음에는 정렬된 단어를 가장 잘 따라가는 헤드를 보여 줍니다."],
-  role_previous: ["previous token, {0}", "바로 앞 토큰, {0}"],
-  role_next: ["next token, {0}", "바로 다음 토큰, {0}"],
-  role_same: ["the token itself, {0}", "자기 자신, {0}"],
-  role_start: ["start of the text, {0}", "글의 시작, {0}"],
-  role_end: ["end of the sentence, {0}", "문장 끝, {0}"],
-  role_aligned: ["aligned word, {0}", "정렬된 단어, {0}"],
   likely: ["{0}", "{0}"],
   rest: ["All others: less than 0.5% each", "나머지는 각각 0.5% 미만"],
   likelier: ["{0}: {1} times as likely as “{2}”", "{0}: 확률이 “{2}”의 {1}배"],
