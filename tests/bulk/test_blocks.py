@@ -80,7 +80,7 @@ def test_tables_of_pandas(translator_folder, monkeypatch):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"verb": "speak"}, "verb is 'speak'; it is translate, score, embed or backtranslate"),
+        ({"verb": "speak"}, "verb is 'speak'; it must be translate, score, embed or backtranslate"),
         (
             {"verb": "translate", "tag": "<bt>"},
             "tag is '<bt>'; it must be one word, such as <bt>, and is for backtranslate",

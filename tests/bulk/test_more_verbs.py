@@ -199,4 +199,4 @@ def test_questions_are_answered(folders, tmp_path, check, capsys):
 )
 def test_resume_needs_files(folders, capsys, words, says):
     assert main([words[0], str(folders / words[1]), *words[2:], "--resume"]) == 1
-    assert capsys.readouterr().err == f"heed: --resume goes on with a file: it needs {says}\n"
+    assert capsys.readouterr().err == f"heed: --resume continues an output file: it needs {says}\n"

@@ -79,7 +79,7 @@ def test_damage_is_noticed_and_made_again(out, at, kept):
     file.part.write_bytes(raw)
     found, said = resume(out)
     assert found == kept
-    assert len(said) == 1 and str(file.part) in said[0] and "is made again" in said[0]
+    assert len(said) == 1 and str(file.part) in said[0] and "is damaged" in said[0]
     assert out.read_bytes() == WHOLE
 
 
