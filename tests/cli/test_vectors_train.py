@@ -105,4 +105,4 @@ def test_a_world_to_train_on(heed, tmp_path):
     assert (code, out.strip()) == (0, str(tmp_path / "train.txt"))
     assert len((tmp_path / "train.txt").read_text().splitlines()) == 30
     code, _, err = heed("phrasebook", "--world", "--articles", "--out", tmp_path)
-    assert code == 1 and "--articles and --world are two corpora" in err
+    assert code == 1 and "--articles and --world are different corpora" in err

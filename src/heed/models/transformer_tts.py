@@ -175,8 +175,9 @@ class TransformerTTS(nn.Module):
         rate = self.config.prenet_dropout
         if self._masks is None or self._masks.device != like.device or self._masks.dtype != like.dtype:
             shape = (len(self.decoder_prenet), self.config.max_length, self.config.prenet)
-            drawn = torch.rand(shape, generator=torch.Generator().manual_seed(0)) >= rate
-            self._masks = drawn.to(like) / max(1 - rate, 1e-9)
+            with torch.inference_mode(False):  # they may be needed with gradients later
+                drawn = torch.rand(shape, generator=torch.Generator().manual_seed(0)) >= rate
+                self._masks = drawn.to(like.device, like.dtype) / max(1 - rate, 1e-9)
         return self._masks[layer, start : start + length]
 
     def _places(self, start: int, length: int) -> Float[Tensor, "t dim"]:
