@@ -47,9 +47,9 @@ class Prepared:
     processors: Mapping[str, Any]
     sizes: Mapping[str, Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    renewed: Sequence[str] = ()
     earlier_keys: Sequence[str] = ()
     valid_left_out: Mapping[str, int] = field(default_factory=dict)
+    renewed: Sequence[str] = ()
 
 
 class ValidationResult(NamedTuple):
