@@ -96,7 +96,7 @@ def preprocessor_seeds() -> list[Case]:
 
 def read_preprocessor(folder: Path) -> None:
     from heed.files import damage_reported
-    from heed.models.folder import read_json
+    from heed.models.folder_config import read_json
 
     path = folder / vit.PREPROCESSOR
     settings = read_json(path, "settings")
