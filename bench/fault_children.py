@@ -121,13 +121,15 @@ def _run(words: list[str], folder: Path, files: list[Path], stop: Stop | None) -
 
 
 def _make_quick() -> None:
-    """Small blocks and validation data, and batches that are made in forks: a new interpreter would import all again."""
+    """Small blocks and validation data, no fonts in pages, and batches made in forks: a new interpreter imports all again."""
     from heed.data.synthetic import phrasebook
+    from heed.lab import viewer
     from heed.products import text_batches
     from heed.runs import backtranslate, distill
 
     backtranslate.BLOCK = distill.BLOCK = text_batches.CHUNK = BLOCK
     phrasebook.write = partial(phrasebook.write, valid=BLOCK, test=BLOCK)
+    viewer.find_fonts, viewer.font_faces = lambda text: None, lambda fonts: ""
     fork = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda method=None: fork
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from bench.fault_scene import CACHE, MODEL, RESULT, SHAPE, SMALL, Probe, Scene, resumed, train
+from bench.fault_scene import CACHE, MODEL, RESULT, RUN, SHAPE, SMALL, Probe, Scene, resumed, train
 from heed.audio.files import write_wav
 from heed.data.synthetic import phrasebook, shop
 
@@ -39,13 +39,16 @@ LANGUAGES = {
 }  # fmt: skip
 SPOKEN = ("one two", "two", "one", "two one", "one one", "two two")
 NAMES = ("Ann", "Bo", "Kim", "Lee")
+OWN = (*CACHE, *MODEL, "run/checkpoints/*/state.json")  # the other files are of the same kinds in all runs
 PLACES = ("Seoul", "Bonn", "Rome", "New York")
 
 
-def _scene(name: str, settings: dict, other: dict, probes: Sequence[Probe], recipe: str = "") -> Scene:
+def _scene(
+    name: str, settings: dict, other: dict, probes: Sequence[Probe], recipe: str = "", files: tuple[str, ...] = OWN
+) -> Scene:
     """A training and its next commands; beside it another seed of it, and a run of other data."""
     others = train(settings, recipe, 2), train({**settings, **other}, recipe, run="else")
-    return Scene(name, (train(settings, recipe),), (resumed(6), *probes), others)
+    return Scene(name, (train(settings, recipe),), (resumed(5, files), *probes), others)
 
 
 def _image_classifier() -> Scene:
@@ -54,7 +57,7 @@ def _image_classifier() -> Scene:
         Probe("embed", ("embed run data/seen --out vectors.npy",), ("vectors.npy",), MODEL),
         Probe("evaluate", ("evaluate run --images data/seen",), (), (*MODEL, *CACHE)),
     )
-    return _scene("image classifier", VIT, {"data.images": "data/others"}, probes)
+    return _scene("image classifier", VIT, {"data.images": "data/others"}, probes, files=(*RUN, *CACHE))
 
 
 def _image_generator() -> Scene:
@@ -62,7 +65,7 @@ def _image_generator() -> Scene:
         Probe("generate", ("generate run --class dots --count 2 --seed 3 --out drawn.png",), ("drawn.png",), MODEL),
         Probe("evaluate", ("evaluate run --images data/seen",), (), MODEL),
     )
-    return _scene("image generator", DRAWING, {"data.images": "data/others"}, probes)
+    return _scene("image generator", DRAWING, {"data.images": "data/others"}, probes, files=(*RUN, *CACHE))
 
 
 def _recognizer() -> Scene:
@@ -129,7 +132,7 @@ def scenes() -> list[Scene]:
 
 def trainings() -> dict[str, tuple[str, Sequence[str]]]:
     """Trainings that are stopped at every write, mainly for those of their preparation."""
-    short = {"training.steps": 2}
+    short = {"training.steps": 1, "training.valid_every": 1}
     made = {"images": VIT, "drawings": DRAWING, "recordings": HEARING, "voice": VOICE, "log": SHOP, "tags": TAGGING}
     return {f"training of {name}": (train({**settings, **short}, ""), RESULT) for name, settings in made.items()}
 

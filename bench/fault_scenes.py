@@ -31,7 +31,7 @@ AVERAGED = {"training.final": "average-best", "training.average": 2}
 def _translation() -> Scene:
     again = {**SMALL, "filters.max_length": 40, "decoding.max_length": 8, "training.steps": 2}
     probes = (
-        resumed(6),
+        resumed(5),
         resumed(4, CHECKPOINTS + MODEL),
         Probe("translate", ("translate run --input data/test.ko",), (), (*MODEL, *CACHE, "run/recipe.toml")),
         Probe("translate in torch", ("translate run --engine torch --input data/test.ko",), (), MODEL),
@@ -49,23 +49,23 @@ def _translation() -> Scene:
 
 def _phrasebook() -> Scene:
     made = {**TRANSFORMER, "data.phrasebook": 120}
-    return Scene("phrasebook", (train(made, ""),), (resumed(6, CACHE),), (train(made | {"data.phrasebook": 130}, ""),))
+    return Scene("phrasebook", (train(made, ""),), (resumed(5, CACHE),), (train(made | {"data.phrasebook": 130}, ""),))
 
 
 def _moving_average() -> Scene:
-    made = {**TRANSFORMER, "training.final": "best-ema", "training.ema": 0.9, "subwords.sampling": 0.1}
-    return Scene("moving average", (train(made),), (resumed(6), resumed(4, MODEL)), (train(made, seed=2),))
+    made = {**TRANSFORMER, "training.final": "best-ema", "training.ema": 0.9}
+    return Scene("moving average", (train(made),), (resumed(5), resumed(4, MODEL)), (train(made, seed=2),))
 
 
 def _cooldown() -> Scene:
     made = {**TRANSFORMER, "training.cooldown": 0.5, "training.steps": 6, "training.keep": 4}
-    return Scene("cool-down", (train(made),), (resumed(10, (*CHECKPOINTS, "run/*")),), (train(made, seed=2),))
+    return Scene("cool-down", (train(made),), (resumed(7, (*CHECKPOINTS, "run/*")),), (train(made, seed=2),))
 
 
 def _fine_tuned() -> Scene:
     base = train(TRANSFORMER, run="base")
     settings = {**SMALL, "filters.max_length": 40, "decoding.max_length": 8}
-    probes = (resumed(6, (*RUN, "base/**/*")),)
+    probes = (resumed(5, (*RUN, "base/**/*")),)
     files = FILES + " --from base"
     return Scene("fine-tuning", (base, train(settings, files)), probes, (base, train(settings, files, 2)))
 
@@ -82,7 +82,7 @@ def _language() -> Scene:
     }
     text = "--source data/train.en --valid-source data/valid.en"
     probes = (
-        resumed(6),
+        resumed(5),
         Probe("generate", ("generate run --prompt I --length 8 --seed 3",), (), MODEL),
         Probe("evaluate", ("evaluate run --text data/test.en",), (), (*MODEL, "run/*")),
     )  # fmt: skip
@@ -100,7 +100,7 @@ def _recurrent() -> Scene:
         "task.window": 8,
     }
     text = "--source data/train.en --valid-source data/valid.en"
-    probes = (resumed(6), Probe("score", ("score run --text data/test.en",), (), MODEL))
+    probes = (resumed(5), Probe("score", ("score run --text data/test.en",), (), MODEL))
     return Scene("recurrent language model", (train(made, text),), probes, (train(made, text, 2),))
 
 
@@ -118,7 +118,7 @@ def _classifier() -> Scene:
         "--source data/train.en --target data/train.label --valid-source data/valid.en --valid-target data/valid.label"
     )
     probes = (
-        resumed(6),
+        resumed(5),
         Probe("classify", ("classify run --input data/test.en",), (), (*MODEL, *CACHE)),
         Probe("evaluate", ("evaluate run --source data/test.en --reference data/test.label",), (), (*MODEL, "run/*")),
         Probe("search", ("embed run --search data/train.en --top 3 dog",), (), ("cache/embeddings-*", *MODEL)),
@@ -136,7 +136,7 @@ def _distill(name: str, kill: str, soft: bool = False) -> Scene:
     settings = STUDENT | ({"distill.soft": 0.5} if soft else {})
     made = train(TRANSFORMER, run="teacher"), f"distill teacher {files} --out run --quiet --no-report {sets(settings)}"
     others = train(TRANSFORMER, run="teacher", seed=2), made[1]
-    steps = "" if kill else " --set training.steps=6"
+    steps = "" if kill else " --set training.steps=5"
     probe = Probe(
         f"resume{steps}",
         (f"distill --out run --resume --quiet --no-report{steps}",),

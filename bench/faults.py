@@ -144,11 +144,17 @@ def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Names
     if answer.code or not writes:
         raise SystemExit(f"{name} fails without a fault: {answer}")
     numbers = range(1 + share[0], writes + 1, share[1] * given.every)
-    stops = (Stop(number, kind) for number in numbers for kind in ("kill", "full" if number // 2 % 2 else "fail"))
+    stops = (Stop(number, kind) for number in numbers for kind in kinds(name, number))
     for stop in islice(stops, done, None):
         copy(fresh, work.folder)
         outcome, good, says = resumed_after(stop, command, work, right)
         yield Found(name, f"{stop.kind} at write {stop.number} of {writes}", outcome, says[-900:], good)
+
+
+def kinds(name: str, number: int) -> Sequence[str]:
+    """What happens at a write: it is the last, and it fails. Most writes are the same in all trainings, so they fail in one of them."""
+    failing = "full" if number // 2 % 2 else "fail"
+    return ("kill", failing) if name == "training" or number % 3 == 0 else ("kill",)
 
 
 def resumed_after(stop: Stop, command: str, work: Work, right: State) -> tuple[str, bool, str]:
