@@ -21,6 +21,7 @@ from bench.fault_scene import (
 )
 from heed.data.synthetic import phrasebook
 
+TRANSLATOR = "training of a translator"
 LABELS = {True: "question", False: "statement"}
 PAIRS = {"decoding.max_length": 8, "filters.max_length": 40, "subwords.size": 600}
 TRANSFORMER = {**SMALL, **PAIRS, **SHAPE, "model.encoder_layers": 1, "model.decoder_layers": 1}
@@ -124,7 +125,7 @@ def _classifier() -> Scene:
         Probe("search", ("embed run --search data/train.en --top 3 dog",), (), ("cache/embeddings-*", *MODEL)),
     )  # fmt: skip
     search = "embed run --search data/train.en --top 3 dog"
-    return Scene("classifier", (train(made, text), search), probes, (train(made, text, 2), search))
+    return Scene("text classifier", (train(made, text), search), probes, (train(made, text, 2), search))
 
 
 STUDENT = {**SMALL, **SHAPE, "model.encoder_layers": 1, "model.decoder_layers": 1, "filters.max_length": 40, "decoding.max_length": 8, "distill.beam": 2}  # fmt: skip
@@ -172,7 +173,7 @@ def trainings() -> dict[str, tuple[str, Sequence[str]]]:
     steps = {**TRANSFORMER, **AVERAGED, "training.cooldown": 0.5, "subwords.kind": "words"}
     del steps["subwords.size"]
     return {
-        "training": (train(steps), RESULT),
+        TRANSLATOR: (train(steps), RESULT),
         **fault_families.trainings(),
     }
 

@@ -23,7 +23,7 @@ from bench.fault_children import HANGS, KILLED, Answer, Stop, call, copy, warm
 from bench.fault_damage import Damage, damages
 from bench.fault_records import Found, begin, end, read, write_down
 from bench.fault_scene import Probe, Scene
-from bench.fault_scenes import scenes, trainings, write_data
+from bench.fault_scenes import TRANSLATOR, scenes, trainings, write_data
 
 
 class State(NamedTuple):
@@ -154,7 +154,7 @@ def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Names
 def kinds(name: str, number: int) -> Sequence[str]:
     """What happens at a write: it is the last, and it fails. Most writes are the same in all trainings, so they fail in one of them."""
     failing = "full" if number // 2 % 2 else "fail"
-    return ("kill", failing) if name == "training" or number % 3 == 0 else ("kill",)
+    return ("kill", failing) if name == TRANSLATOR or number % 3 == 0 else ("kill",)
 
 
 def resumed_after(stop: Stop, command: str, work: Work, right: State) -> tuple[str, bool, str]:
