@@ -20,7 +20,7 @@ AUDIO = {
 }  # fmt: skip
 HEARING = {
     **AUDIO, "task.name": "speech-recognition", "task.ctc": 0.3, "model.name": "speech-transformer", "model.channels": 4, "model.subsampling": 2,
-    "data.speeds": "[0.9,1.0]", "subwords.kind": "characters",
+    "data.speeds": "[0.9,1.0]", "subwords.kind": "characters", "decoding.beam": 1,
 }  # fmt: skip
 VOICE = {
     **AUDIO, "task.name": "speech-synthesis", "model.name": "transformer-tts", "model.reduction": 4, "data.phonemes": "data/words.dict",

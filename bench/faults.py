@@ -25,6 +25,8 @@ from bench.fault_records import Found, begin, end, read, write_down
 from bench.fault_scene import Probe, Scene
 from bench.fault_scenes import TRANSLATOR, scenes, trainings, write_data
 
+PASSES = 8  # over all scenes, each with its part of the cases
+
 
 class State(NamedTuple):
     """What commands have left: their answers, and the hashes of their files."""
@@ -38,9 +40,13 @@ class Work:
 
     def __init__(self, root: Path):
         self.root, self.folder = root, root / "work"
+        self.right: dict[str, dict[str, State]] = {}  # of scenes and probes without a fault
 
     def begin(self, scene: str, make: Sequence[str], name: str, kill: str = "") -> Path:
-        """Make a scene once; it is kept under `name`."""
+        """Make a scene once; it is kept under its name and `name`."""
+        kept = self.root / f"{scene} {name}"
+        if kept.is_dir():
+            return kept
         shutil.rmtree(self.folder, ignore_errors=True)
         write_data(self.folder / "data")
         for number, command in enumerate(make, 1):
@@ -48,8 +54,6 @@ class Work:
             answer, _ = call(command.split(), self.folder, stop)
             if answer.code != (KILLED if stop else 0):
                 raise SystemExit(f"{scene}: `heed {command}` ended with {answer.code}: {answer.err or answer.out}")
-        kept = self.root / name
-        shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(self.folder, kept)
         return kept
 
@@ -115,7 +119,7 @@ def damaged(scene: Scene, work: Work, share: tuple[int, int], given: argparse.Na
     """All damages of a scene but the first that are done."""
     kept = work.begin(scene.name, scene.make, "kept", scene.kill)
     others = work.begin(scene.name, scene.other, "others", scene.kill) if scene.other else None
-    right: dict[str, State] = {}
+    right = work.right.setdefault(scene.name, {})
     mine = islice(cases(scene, kept, others), share[0], None, share[1] * given.every)
     chosen = (own for own in mine if given.only in f"{scene.name}: {own[0].name}: {own[1]}")
     for probe, name, damage in islice(chosen, done, None):
@@ -174,16 +178,21 @@ def resumed_after(stop: Stop, command: str, work: Work, right: State) -> tuple[s
     return f"{stop.kind}: resumed to the same", True, found.answer.err
 
 
-def work_on(share: tuple[int, int], given: argparse.Namespace, root: Path) -> None:
-    """One of the workers: it takes its share of the cases, and writes what came of them."""
-    work, own = Work(root), f"{share[0] + 1}-of-{share[1]}"
-    for scene in scenes():
-        if any(part in scene.name for part in given.scene) and "damage" in given.what:
-            find = partial(damaged, scene, work, share, given)
-            write_down(given.out / f"damage {scene.name} {own}.jsonl", find)
-    for name in trainings():
-        if any(part in name for part in given.scene) and "stop" in given.what:
-            write_down(given.out / f"stop {name} {own}.jsonl", partial(stopped, name, work, share, given))
+def work_on(number: int, given: argparse.Namespace, root: Path) -> None:
+    """One of the workers: it takes its share of the cases, and writes what came of them.
+
+    Each scene is visited several times, so that an interrupted run has tried an even part of each.
+    """
+    work, shares = Work(root), given.workers * PASSES
+    for first in range(number, shares, given.workers):
+        share, own = (first, shares), f"{first + 1}-of-{shares}"
+        for scene in scenes():
+            if any(part in scene.name for part in given.scene) and "damage" in given.what:
+                find = partial(damaged, scene, work, share, given)
+                write_down(given.out / f"damage {scene.name} {own}.jsonl", find)
+        for name in trainings():
+            if any(part in name for part in given.scene) and "stop" in given.what:
+                write_down(given.out / f"stop {name} {own}.jsonl", partial(stopped, name, work, share, given))
 
 
 def run(given: argparse.Namespace, root: Path) -> tuple[list[Found], bool]:
@@ -195,7 +204,7 @@ def run(given: argparse.Namespace, root: Path) -> tuple[list[Found], bool]:
             code = 1
             try:
                 (root / str(number)).mkdir()
-                work_on((number, given.workers), given, root / str(number))
+                work_on(number, given, root / str(number))
                 code = 0
             except SystemExit as error:
                 print(error, file=sys.stderr)
