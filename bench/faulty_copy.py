@@ -1,6 +1,5 @@
 """Test files in processes of their own, with a copy of the source in which a fault can be put: for bench/mutants.py."""
 
-import ast
 import gc
 import importlib
 import inspect
@@ -12,10 +11,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -24,12 +22,10 @@ import jaxtyping
 import pytest
 
 from bench.mutations import Mutant
+from bench.near_tests import ROOT, SOURCE
 from bench.reach import HOOK, STREAM, Reached, Recorder, read
 from bench.reach import SOURCE as TRACED
 
-ROOT = Path(__file__).parent.parent
-SOURCE, TESTS = ROOT / "src", ROOT / "tests"
-SAME_FOLDER = 3  # how near a test file is that is in the folder of the module, but imports nothing of it
 RECORDING = 100  # seconds of a test file, while its lines are recorded: tests after that are not used
 MORE_CPU, MORE_WALL = (
     (5, 30),
@@ -40,45 +36,6 @@ TOO_LONG = " (too long)"
 LOADED = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")  # the libraries below
 LIBRARIES = ("numpy", "torch", "hypothesis", "beartype", "jaxtyping", "sacrebleu", "sentencepiece", "safetensors.torch",
              "tokenizers", "ctranslate2", "fastapi", "httpx", "transformers")  # fmt: skip
-
-
-@cache
-def imported(path: Path) -> frozenset[Path]:
-    """The files of Heed and of its tests that a file imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            own = (SOURCE if name.split(".")[0] == "heed" else ROOT).joinpath(*name.split("."))
-            found |= {file for file in (own.with_suffix(".py"), own / "__init__.py") if file.is_file()}
-    return frozenset(found - {path})
-
-
-def nearest(path: Path, tests: Sequence[Path], most: int) -> list[Path]:
-    """The test files to try: of the module's name first, then those that reach it by the fewest imports."""
-    folder = TESTS / path.relative_to(SOURCE / "heed").parent
-
-    def rank(test: Path) -> tuple:
-        named = test.parent == folder and path.stem in test.stem
-        steps = _steps(test).get(path, 99)
-        return not named, min(steps, SAME_FOLDER) if test.parent == folder else steps, test.parent != folder, test
-
-    ranked = sorted(tests, key=rank)
-    return [test for test in ranked if rank(test)[1] < 99][:most]
-
-
-@cache
-def _steps(test: Path) -> dict[Path, int]:
-    """How many imports away each file is from a test file."""
-    found, waiting = {test: 0}, deque([test])
-    while waiting:
-        path = waiting.popleft()
-        for one in imported(path) - found.keys():
-            found[one] = found[path] + 1
-            waiting.append(one)
-    return found
 
 
 class Selection:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import jaxtyping
 import pytest
 
-from bench.faulty_copy import LOADED, ROOT, Copy, Selection, put
+from bench.faulty_copy import LOADED, Copy, Selection, put
 from bench.mutations import Mutant
+from bench.near_tests import ROOT
 
 NOT_LOADED = 97  # the fault is in no function that is loaded already: it takes another look
 
@@ -41,15 +42,17 @@ class FirstLook:
 
     def killer(self, look: Look) -> str | None:
         """The first test that fails with the fault, in so many seconds, and passes without it."""
-        items = [item for test in look.tests for item in self._ordered(test, look)]
+        items = self._ordered(look)
         with self.copy.faulty(look.path, look.mutant):
             found = self._failed(items)
         alone = [item for item in items if item.nodeid == found]
         return found if alone and self._failed(alone) is None else None
 
-    def _ordered(self, test: Path, look: Look) -> list[pytest.Item]:
+    def _ordered(self, look: Look) -> list[pytest.Item]:
+        """Those tests first that mention the place; the others in the order of their files."""
         about = [*look.mutant.inside[-1:], look.path.stem]
-        return sorted(self.items[test], key=lambda one: -sum(name in inspect.getsource(one.function) for name in about))
+        items = [item for test in look.tests for item in self.items[test]]
+        return sorted(items, key=lambda one: -sum(name in inspect.getsource(one.function) for name in about))
 
     def _failed(self, items: Sequence[pytest.Item]) -> str | None:
         answer = self.copy.folder / "failed"

@@ -22,9 +22,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.faulty_copy import ROOT, SOURCE, TESTS, Copy, nearest
+from bench.faulty_copy import Copy
 from bench.first_look import Look, look_at
 from bench.mutations import Mutant, count, mutant
+from bench.near_tests import ROOT, SOURCE, TESTS, nearest
 from bench.reach import Kept, Reached
 
 LEFT_OUT = ("lab", "page")
@@ -32,7 +33,7 @@ ON_A_GPU = ("kernels", "cuda", "accelerated", "cuda_text.py")  # Triton and CUDA
 BAR = 0.95
 EQUIVALENT = Path(__file__).parent / "equivalent.toml"
 RESULTS = ROOT / "runs" / "mutants"
-AS_THEY_ARE, SOON = 2, 4.0  # the nearest test files that are tried without a record, and for how many seconds
+AS_THEY_ARE = 3  # the nearest test files that are tried without a record
 LOOKED_AT = 2  # times as many test files are looked at as may be run: some do not reach the fault
 
 
@@ -44,6 +45,9 @@ class Fault(NamedTuple):
 
     def mutant(self) -> Mutant:
         return _mutant(self.path, self.number)
+
+    def nearest(self, tests: Sequence[Path], most: int) -> list[Path]:
+        return nearest(self.path, tests, most, self.mutant().inside)
 
     def key(self) -> str:
         """The same for as long as the file and the rules do not change, whatever else is drawn."""
@@ -96,8 +100,8 @@ def equivalent(fault: Fault, listed: Iterable[dict]) -> str | None:
 class Judge:
     """Runs the tests for one fault after another."""
 
-    def __init__(self, copy: Copy, kept: Kept):
-        self.copy, self.kept, self.known = copy, kept, {}
+    def __init__(self, copy: Copy, kept: Kept, soon: float):
+        self.copy, self.kept, self.soon, self.known = copy, kept, soon, {}
 
     def reached(self, test: Path) -> Reached:
         if self.recorded(test) is None:
@@ -129,10 +133,10 @@ class Judge:
         """The nearest test files are tried first as they are: what they run may take longer to record."""
         own = fault.mutant()
         about = [own.inside[-1], fault.path.stem] if own.inside else [fault.path.stem]
-        for test in [test for test in tests[:AS_THEY_ARE] if self.recorded(test) is None]:
+        for test in [test for test in tests[:AS_THEY_ARE] if self.soon and self.recorded(test) is None]:
             with self.copy.faulty(fault.path, own):
-                killer = self.copy.failed_soon(test, about, SOON)
-            if killer and self.copy.failed(test, [killer] if "::" in killer else [], SOON) is None:
+                killer = self.copy.failed_soon(test, about, self.soon)
+            if killer and self.copy.failed(test, [killer] if "::" in killer else [], self.soon) is None:
                 return killer
         return None
 
@@ -179,11 +183,11 @@ class Results:
             file.write(json.dumps(verdict._asdict(), ensure_ascii=False) + "\n")
 
 
-def glance(faults: Sequence[Fault], minutes: float) -> None:
+def glance(faults: Sequence[Fault], soon: float, minutes: float) -> None:
     """Looks at faults in functions with the nearest tests, all in one process; keeps what was noticed."""
     tests, results = sorted(TESTS.rglob("test_*.py")), Results(RESULTS)
     some = [fault for fault in faults if fault.mutant().function]
-    looks = [Look(fault.path, fault.mutant(), nearest(fault.path, tests, AS_THEY_ARE)) for fault in some]
+    looks = [Look(fault.path, fault.mutant(), fault.nearest(tests, AS_THEY_ARE)) for fault in some]
 
     def tell(number: int, killer: str | None) -> None:
         fault = some[number]
@@ -192,20 +196,20 @@ def glance(faults: Sequence[Fault], minutes: float) -> None:
         print(f"{f'noticed by {killer}' if killer else 'another look'}: {fault.told()}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
-        look_at(Copy(Path(folder)), looks, SOON, minutes, tell)
+        look_at(Copy(Path(folder)), looks, soon, minutes, tell)
 
 
-def run(faults: Sequence[Fault], files: int, seconds: float, minutes: float) -> None:
+def run(faults: Sequence[Fault], files: int, soon: float, seconds: float, minutes: float) -> None:
     """Tries faults for so many minutes."""
     tests, ends, results = sorted(TESTS.rglob("test_*.py")), time.monotonic() + 60 * minutes, Results(RESULTS)
     if not files:
-        return glance(faults, minutes)
+        return glance(faults, soon, minutes)
     with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
-        judge = Judge(Copy(Path(folder)), Kept(RESULTS / "reach", SOURCE))
+        judge = Judge(Copy(Path(folder)), Kept(RESULTS / "reach", SOURCE), soon)
         for fault in faults:
             if time.monotonic() > ends:
                 break
-            verdict = judge.verdict(fault, nearest(fault.path, tests, LOOKED_AT * files), files, seconds)
+            verdict = judge.verdict(fault, fault.nearest(tests, LOOKED_AT * files), files, seconds)
             results.add(verdict)
             seen = f"noticed by {verdict.killer}" if verdict.killer else f"NOT NOTICED ({verdict.files} files)"
             print(f"{seen}: {verdict.told}", flush=True)
@@ -239,6 +243,7 @@ def main() -> int:
         default=4,
         help="test files of which the tests that run the place are run, the nearest first; 0: a first look",
     )
+    parser.add_argument("--soon", type=float, default=4, help="CPU seconds of a first look at a fault; 0: none")
     parser.add_argument("--seconds", type=float, default=40, help="tests that are run for each take this long at most")
     parser.add_argument("--workers", type=int, default=2, help="processes at once; each needs about a gigabyte")
     parser.add_argument("--only", default="", help="only files whose path has this in it, as in training/")
@@ -256,7 +261,7 @@ def main() -> int:
     done = {key for key, verdict in known.items() if verdict.killer or not given.again}
     waiting = [fault for fault in faults if fault not in excused and fault.key() not in done]
     shares = [waiting[number :: given.workers] for number in range(given.workers)]
-    most = given.files, given.seconds, given.minutes
+    most = given.files, given.soon, given.seconds, given.minutes
     if given.workers == 1:
         run(waiting, *most)
     else:
