@@ -72,12 +72,13 @@ def put(path: Path, fault: Mutant) -> bool:
     by_name = defaultdict(dict)
     for one in sorted(loaded, key=lambda one: one.__code__.co_firstlineno):
         by_name[one.__code__.co_qualname].setdefault(one.__code__, []).append(one)
-    if (name := fault.function) in by_name and len(by_name[name]) == len(new[name]):
-        for old, code in zip(by_name[name].values(), new[name], strict=True):
-            for one in old:
-                one.__code__ = code
-        return True
-    return False
+    own, now = by_name[fault.function], new[fault.function]
+    if not own or [len(code.co_freevars) for code in own] != [len(code.co_freevars) for code in now]:
+        return False  # without super(), a function has one variable less, and Python would refuse its code
+    for old, code in zip(own.values(), now, strict=True):
+        for one in old:
+            one.__code__ = code
+    return True
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -49,10 +49,15 @@ class FirstLook:
         return found if alone and self._failed(alone) is None else None
 
     def _ordered(self, look: Look) -> list[pytest.Item]:
-        """Those tests first that mention the place; the others in the order of their files."""
+        """Those tests first that mention the place; of the others one of each file in turn."""
         about = [*look.mutant.inside[-1:], look.path.stem]
-        items = [item for test in look.tests for item in self.items[test]]
-        return sorted(items, key=lambda one: -sum(name in inspect.getsource(one.function) for name in about))
+
+        def order(one: tuple[int, pytest.Item]) -> tuple[int, int]:
+            return -sum(name in inspect.getsource(one[1].function) for name in about), one[0]
+
+        return [
+            item for _, item in sorted((own for test in look.tests for own in enumerate(self.items[test])), key=order)
+        ]
 
     def _failed(self, items: Sequence[pytest.Item]) -> str | None:
         answer = self.copy.folder / "failed"

@@ -183,19 +183,45 @@ class Results:
             file.write(json.dumps(verdict._asdict(), ensure_ascii=False) + "\n")
 
 
+class Looked:
+    """With which tests a first look was taken at a fault, and for how long."""
+
+    def __init__(self, folder: Path):
+        self.path = folder / "looked.jsonl"
+        lines = self.path.read_text("utf-8").splitlines() if self.path.is_file() else []
+        self.known = {key: (digest, seconds) for key, digest, seconds in map(json.loads, lines)}
+
+    def holds(self, fault: Fault, tests: Sequence[Path], seconds: float) -> bool:
+        digest, before = self.known.get(fault.key(), ("", 0))
+        return digest == _digest(tests) and seconds <= before
+
+    def add(self, fault: Fault, tests: Sequence[Path], seconds: float) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([fault.key(), _digest(tests), seconds]) + "\n")
+
+
+def _digest(tests: Sequence[Path]) -> str:
+    return hashlib.sha256(b"".join(bytes(test) + test.read_bytes() for test in tests)).hexdigest()[:16]
+
+
 def glance(faults: Sequence[Fault], soon: float, minutes: float) -> None:
-    """Looks at faults in functions with the nearest tests, all in one process; keeps what was noticed."""
-    tests, results = sorted(TESTS.rglob("test_*.py")), Results(RESULTS)
-    some = [fault for fault in faults if fault.mutant().function]
-    looks = [Look(fault.path, fault.mutant(), fault.nearest(tests, AS_THEY_ARE)) for fault in some]
+    """Looks at faults in functions with the nearest tests, all in one process; keeps what was noticed. Another look at
+    a fault is taken only when its tests have changed, or may take longer.
+    """
+    tests, results, looked = sorted(TESTS.rglob("test_*.py")), Results(RESULTS), Looked(RESULTS)
+    some = [(fault, fault.nearest(tests, AS_THEY_ARE)) for fault in faults if fault.mutant().function]
+    some = [(fault, own) for fault, own in some if not looked.holds(fault, own, soon)]
 
     def tell(number: int, killer: str | None) -> None:
-        fault = some[number]
+        fault, own = some[number]
+        looked.add(fault, own, soon)
         if killer:
             results.add(Verdict(fault.key(), fault.told(), killer, 1))
         print(f"{f'noticed by {killer}' if killer else 'another look'}: {fault.told()}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
+        looks = [Look(fault.path, fault.mutant(), own) for fault, own in some]
         look_at(Copy(Path(folder)), looks, soon, minutes, tell)
 
 

@@ -30,7 +30,7 @@ def nearest(path: Path, tests: Sequence[Path], most: int, inside: Iterable[str] 
 
 def _words(path: Path, inside: Iterable[str]) -> set[str]:
     """What a test of a place is likely to mention."""
-    names = [name for name in inside if not name.startswith("_")]
+    names = [name.strip("_") for name in inside if not name.startswith("__")]
     parts = [part[:STEM] for part in (*path.stem.split("_"), path.parent.name)]
     return {word.lower() for word in (*names, path.stem, *parts) if len(word) > 2}
 
