@@ -19,11 +19,11 @@ def check(limit, longest, **task):
 
 def test_a_limit_of_lengths_that_the_model_has_no_positions_for_is_refused():
     check(limit=9, longest=9)
-    with pytest.raises(ValueError, match="filters.max_length is 10, but the model has only 9 positions: lower it"):
+    with pytest.raises(ValueError, match=r"filters.max_length is 10, but the model has only 9 positions: lower it"):
         check(limit=10, longest=5)  # a longer text may come with other data
 
 
 def test_where_the_target_is_a_label_only_the_texts_themselves_count():
     check(limit=99, longest=10, label_target=True)
-    with pytest.raises(ValueError, match="filters.max_length is 99, but the model has only 9 positions: lower it"):
+    with pytest.raises(ValueError, match=r"filters.max_length is 99, but the model has only 9 positions: lower it"):
         check(limit=99, longest=11, label_target=True)
