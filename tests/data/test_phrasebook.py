@@ -594,3 +594,7 @@ def test_complete_sentences_are_those_of_the_grammar_in_the_same_splits(tmp_path
     assert not held & {corpus.bag_of(one.target.rstrip(".?").lower().split()) for one in drawn}
     paths = write(tmp_path, train=5, valid=2, test=2, complete=True)
     assert paths["train.en"].read_text("utf-8").splitlines() == [one.target for one in drawn[:5]]
+
+
+def test_a_table_has_rows_and_cells_and_a_dash_is_an_empty_cell():
+    assert lexicon.rows("책 | book ; 물 | -\n - | x-y ") == [["책", "book"], ["물", ""], ["", "x-y"]]
