@@ -1,0 +1,26 @@
+"""ALBERT: its sizes are those that were published, and impossible ones are refused."""
+
+import pytest
+
+from heed.models.albert import Albert, AlbertConfig
+
+
+def test_the_default_is_albert_base_2():
+    config = AlbertConfig(vocab_size=30_000, head="none")
+    assert (config.layers, config.dim, config.heads, config.hidden, config.embedding) == (12, 768, 12, 3072, 128)
+    assert sum(weight.numel() for weight in Albert(config).parameters()) == 11_683_584
+
+
+def test_a_model_with_labels_is_a_classifier_unless_it_labels_tokens():
+    sizes = {"vocab_size": 9, "dim": 4, "heads": 2, "hidden": 4, "layers": 2, "embedding": 3}
+    assert AlbertConfig(**sizes, labels=3).head == "classification"
+    assert AlbertConfig(**sizes, labels=3, head="tokens").head == "tokens"
+    for more, words in (
+        ({"embedding": 0}, "embedding is 0; it must be at least 1"),
+        ({"head": "tail"}, "the head is 'tail'; there are"),
+        ({"head": "classification"}, "the head is 'classification', but there are no labels"),
+        ({"groups": 0}, "groups is 0; it must be at least 1"),
+        ({"groups": 3}, "groups is 3, but there are 2 layers: lower it"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            AlbertConfig(**{**sizes, **more})
