@@ -187,7 +187,10 @@ class Copy:
     def _child(self, work: Callable[[], int], cpu: int, scratch: str) -> None:
         try:
             os.setsid()
-            resource.setrlimit(resource.RLIMIT_CPU, (used := int(time.process_time()) + cpu, used))
+            most = resource.getrlimit(resource.RLIMIT_CPU)[1]  # of the process that this is a fork of
+            until = int(time.process_time()) + cpu
+            until = until if most == resource.RLIM_INFINITY else min(until, most)
+            resource.setrlimit(resource.RLIMIT_CPU, (until, until))
             nothing = os.open(os.devnull, os.O_RDWR)
             for number in range(3):
                 os.dup2(nothing, number)

@@ -7,7 +7,6 @@ Results are kept in runs/mutants: a fault that was tried is not tried again, so 
 
 import argparse
 import hashlib
-import json
 import os
 import random
 import sys
@@ -16,7 +15,7 @@ import time
 import tomllib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache, cached_property
+from functools import cache
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,6 +26,7 @@ from bench.first_look import Look, look_at
 from bench.mutations import Mutant, count, mutant
 from bench.near_tests import ROOT, SOURCE, TESTS, nearest
 from bench.reach import Kept, Reached
+from bench.verdicts import Looked, Results, Verdict
 
 LEFT_OUT = ("lab", "page")
 ON_A_GPU = ("kernels", "cuda", "accelerated", "cuda_text.py")  # Triton and CUDA graphs
@@ -62,15 +62,6 @@ class Fault(NamedTuple):
 @cache
 def _mutant(path: Path, number: int) -> Mutant:
     return mutant(path.read_text("utf-8"), number)
-
-
-class Verdict(NamedTuple):
-    """What became of a fault: the test that noticed, if one did, and how many test files run the place."""
-
-    key: str
-    told: str
-    killer: str | None
-    files: int
 
 
 def draw(paths: Iterable[Path], size: int, seed: int) -> list[Fault]:
@@ -166,56 +157,17 @@ class Judge:
         return self.copy.failed(test, names, self._limit(test, names)) is None
 
 
-class Results:
-    """What is known of faults: one line each; a later line counts."""
-
-    def __init__(self, folder: Path):
-        self.path = folder / "results.jsonl"
-
-    @cached_property
-    def known(self) -> dict[str, Verdict]:
-        lines = self.path.read_text("utf-8").splitlines() if self.path.is_file() else []
-        return {verdict.key: verdict for verdict in (Verdict(**json.loads(line)) for line in lines)}
-
-    def add(self, verdict: Verdict) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(verdict._asdict(), ensure_ascii=False) + "\n")
-
-
-class Looked:
-    """With which tests a first look was taken at a fault, and for how long."""
-
-    def __init__(self, folder: Path):
-        self.path = folder / "looked.jsonl"
-        lines = self.path.read_text("utf-8").splitlines() if self.path.is_file() else []
-        self.known = {key: (digest, seconds) for key, digest, seconds in map(json.loads, lines)}
-
-    def holds(self, fault: Fault, tests: Sequence[Path], seconds: float) -> bool:
-        digest, before = self.known.get(fault.key(), ("", 0))
-        return digest == _digest(tests) and seconds <= before
-
-    def add(self, fault: Fault, tests: Sequence[Path], seconds: float) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([fault.key(), _digest(tests), seconds]) + "\n")
-
-
-def _digest(tests: Sequence[Path]) -> str:
-    return hashlib.sha256(b"".join(bytes(test) + test.read_bytes() for test in tests)).hexdigest()[:16]
-
-
 def glance(faults: Sequence[Fault], soon: float, minutes: float) -> None:
     """Looks at faults in functions with the nearest tests, all in one process; keeps what was noticed. Another look at
     a fault is taken only when its tests have changed, or may take longer.
     """
     tests, results, looked = sorted(TESTS.rglob("test_*.py")), Results(RESULTS), Looked(RESULTS)
     some = [(fault, fault.nearest(tests, AS_THEY_ARE)) for fault in faults if fault.mutant().function]
-    some = [(fault, own) for fault, own in some if not looked.holds(fault, own, soon)]
+    some = [(fault, own) for fault, own in some if not looked.holds(fault.key(), own, soon)]
 
     def tell(number: int, killer: str | None) -> None:
         fault, own = some[number]
-        looked.add(fault, own, soon)
+        looked.add(fault.key(), own, soon)
         if killer:
             results.add(Verdict(fault.key(), fault.told(), killer, 1))
         print(f"{f'noticed by {killer}' if killer else 'another look'}: {fault.told()}", flush=True)
