@@ -100,11 +100,15 @@ class _LeftOut(TorchFunctionMode):
 
 def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> Shapes:
     """The shapes of the weights of a model with this config. Nothing of their size is allocated."""
-    with (
-        torch.device("meta"),
-        _LeftOut(*DRAWN, "div_"),
-    ):  # a division imports torch's compiler there, which takes seconds
-        empty = model(config)
+    try:
+        with (
+            torch.device("meta"),
+            _LeftOut(*DRAWN, "div_"),
+        ):  # a division imports torch's compiler there, which takes seconds
+            empty = model(config)
+    except (RuntimeError, TypeError, ArithmeticError) as error:  # such as sizes below 0 or beyond 64 bits
+        why = next(iter(str(error).splitlines()), "")  # then comes a stack of C++
+        raise ValueError(f"{where}no model can be built with these settings ({why})") from error
     own = empty.state_dict()
     tables = sum(table.numel() for name, table in empty.named_buffers() if name not in own)
     if tables > MAX_TABLES:

@@ -25,6 +25,9 @@ PRESETS = {
 }
 
 
+MOST_PAIRS = 1 << 28  # of a position and one that it attends to: a table has a byte for each
+
+
 @dataclass(frozen=True)
 class ImageTransformerConfig:
     size: int = from_data(32)  # pixels each way of an image
@@ -68,6 +71,20 @@ class ImageTransformerConfig:
                 raise ValueError(
                     f"{name} is {getattr(self, name)}, which does not divide the {self.size} pixels of a side"
                 )
+
+        if (pairs := self.max_length * self._attended) > MOST_PAIRS:
+            raise ValueError(
+                f"size is {self.size}: the {self.max_length:,} positions of an image would attend to {pairs:,} others, and the "
+                f"limit is {MOST_PAIRS:,}; lower data.size or the blocks of attention"
+            )
+
+    @property
+    def _attended(self) -> int:
+        """The number of positions that each attends to, at most."""
+        if self.attention == "1d":
+            return self.max_length if self.query_block >= self.max_length else self.query_block + self.memory_block
+        rows, columns = self.query_rows + self.memory_rows, self.query_columns + 2 * self.memory_columns
+        return min(rows, self.size) * min(columns, self.size) * self.values
 
     @property
     def values(self) -> int:
