@@ -11,15 +11,21 @@ import pytest
 from safetensors.torch import save_file
 
 from heed import loading
+from heed.audio.files import decode, wav_bytes
 from heed.convert import hifi_gan
 from heed.data.audio import manifests
 from heed.data.interactions.config import InteractionsConfig
 from heed.data.interactions.log import open_log
+from heed.files import sha256
 from heed.models import MODELS
+from heed.models.folder import outline
 from heed.models.hifi_gan import HiFiGAN
 from heed.models.package import Package
 from heed.vocabularies.characters import Characters
+from heed.vocabularies.histories import Histories
+from heed.vocabularies.items import Items
 from heed.vocabularies.sound import FeatureSettings, SoundFeatures
+from tests.service.recommenders import histories
 
 
 def read_log(path):
@@ -70,9 +76,7 @@ def test_a_vocoder_states_numbers(tmp_path, name):
     [
         ("vit", {"patch": 0}, "patch is 0; it must be at least 1"),
         ("vit", {"init_std": 0.0}, "init_std is 0; it must be above 0"),
-        ("image-transformer", {"size": 100_000}, "size is 100000: the 10,000,000,000 positions of an image would attend to"),
-        ("image-transformer", {"size": 512, "query_block": 512**2}, "would attend to 68,719,476,736 others"),
-        ("image-transformer", {"attention": "2d", "size": 4096, "memory_rows": 4000}, "would attend to"),
+        ("image-transformer", {"context": 1000}, "context is 1000; it must be from 0 to 15"),
     ],
 )  # fmt: skip
 def test_sizes_that_no_image_model_can_have_are_refused(name, values, says):
@@ -80,7 +84,21 @@ def test_sizes_that_no_image_model_can_have_are_refused(name, values, says):
         MODELS[name].config(**values)
 
 
-def test_a_model_of_frames_without_numbers_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("values", "pairs"),
+    [
+        ({"size": 8192}, 8192**2 * 768),
+        ({"size": 512, "query_block": 512**2}, 512**4),
+        ({"attention": "2d", "size": 4096, "memory_rows": 4000}, 4096**2 * 4008 * 24),
+    ],
+)
+def test_a_mask_of_gigabytes_is_refused(values, pairs):
+    system = MODELS["image-transformer"]
+    with pytest.raises(ValueError, match=f"would attend to {pairs:,} others together"):
+        outline(system.model, system.config(dim=8, heads=2, hidden=8, layers=1, **values))
+
+
+def test_sizes_that_no_weights_have_are_refused(tmp_path):
     letters, sound = Characters(list("ab c")), SoundFeatures(FeatureSettings(mels=10))
     small = {"dim": 8, "heads": 2, "hidden": 8, "encoder_layers": 1, "decoder_layers": 1, "channels": 2}
     system = MODELS["speech-transformer"]
@@ -89,12 +107,28 @@ def test_a_model_of_frames_without_numbers_is_refused(tmp_path):
     path = tmp_path / "config.json"
     facts = json.loads(path.read_text("utf-8"))
     del facts["sha256"]
-    for inputs, refused in ((10, False), (0, True)):
-        path.write_text(
-            json.dumps({**facts, "model": {**facts["model"], "inputs": inputs}}), encoding="utf-8", newline="\n"
-        )
-        with pytest.raises(ValueError, match="no model can be built with these settings") if refused else nullcontext():
+    for values, says in (
+        ({"inputs": 0}, "no model can be built with these settings"),
+        ({"attention_2d": 100_000}, "attention_2d is 100000, but there are only"),
+    ):
+        changed = {**facts, "model": {**facts["model"], **values}}
+        path.write_text(json.dumps(changed), encoding="utf-8", newline="\n")
+        with pytest.raises(ValueError, match=says):
             loading.load(tmp_path, "cpu", "torch")
+
+
+def test_histories_of_endless_items_are_refused(tmp_path):
+    facts = {**histories().write(tmp_path), "known": float("inf")}
+    with pytest.raises(ValueError, match=r"histories\.safetensors is damaged"):
+        Histories.read(tmp_path, facts, "histories")
+
+
+def test_items_that_are_no_text_are_refused(tmp_path):
+    facts = Items(["tea", "soap"]).write(tmp_path)
+    assert Items.read(tmp_path, facts, "items").names == ["tea", "soap"]
+    (tmp_path / "items.txt").write_bytes(b"tea\n\xff\n")
+    with pytest.raises(ValueError, match=r"items\.txt is not UTF-8"):
+        Items.read(tmp_path, {**facts, "sha256": sha256(tmp_path / "items.txt")}, "items")
 
 
 def test_a_vocoder_of_frames_beyond_64_bits_is_refused(tmp_path):
@@ -117,5 +151,17 @@ def test_stored_features_take_the_memory_of_their_file(tmp_path, suffix):
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"declares 99,989,990,001 values and has"):
         manifests.stored_features(path)
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("part", [b"data", b"fmt "])
+def test_a_recording_takes_the_memory_of_its_file(tmp_path, part):
+    data = wav_bytes(np.zeros(800), 8000)
+    at = data.index(part) + 4
+    (tmp_path / "a.wav").write_bytes(data[:at] + b"\xff\xff\xff\x7f" + data[at + 4 :])
+    tracemalloc.start()
+    with open(tmp_path / "a.wav", "rb") as file, nullcontext() if part == b"data" else pytest.raises(ValueError):
+        assert len(decode(file, "a.wav", 60.0).samples) == 800
     assert tracemalloc.get_traced_memory()[1] < 50_000_000
     tracemalloc.stop()

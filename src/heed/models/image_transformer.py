@@ -23,9 +23,7 @@ PRESETS = {
     "small": {"dim": 256, "heads": 4, "hidden": 1024, "layers": 8},
     "base": {"dim": 512, "heads": 8, "hidden": 2048, "layers": 12},
 }
-
-
-MOST_PAIRS = 1 << 28  # of a position and one that it attends to: a table has a byte for each
+MOST_CONTEXT = 15  # rows and columns
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,8 @@ class ImageTransformerConfig:
             raise ValueError(f"channels is {self.channels}; it must be 1 (grey) or 3")
         if not 1 <= self.components <= 100:
             raise ValueError(f"components is {self.components}; it must be from 1 to 100")
+        if self.context > MOST_CONTEXT:
+            raise ValueError(f"context is {self.context}; it must be from 0 to {MOST_CONTEXT}")
         if self.attention == "1d" and (
             self.query_block < 1 or self.max_length % min(self.query_block, self.max_length)
         ):
@@ -74,20 +74,6 @@ class ImageTransformerConfig:
                 raise ValueError(
                     f"{name} is {getattr(self, name)}, which does not divide the {self.size} pixels of a side"
                 )
-
-        if (pairs := self.max_length * self._attended) > MOST_PAIRS:
-            raise ValueError(
-                f"size is {self.size}: the {self.max_length:,} positions of an image would attend to {pairs:,} others, and the "
-                f"limit is {MOST_PAIRS:,}; lower data.size or the blocks of attention"
-            )
-
-    @property
-    def _attended(self) -> int:
-        """The number of positions that each attends to, at most."""
-        if self.attention == "1d":
-            return self.max_length if self.query_block >= self.max_length else self.query_block + self.memory_block
-        rows, columns = self.query_rows + self.memory_rows, self.query_columns + 2 * self.memory_columns
-        return min(rows, self.size) * min(columns, self.size) * self.values
 
     @property
     def values(self) -> int:

@@ -104,7 +104,7 @@ class Histories:
             arrays = load_file(path)
             names = arrays["users"].tobytes().decode().split("\n")[:-1]
             return Histories(names, int(facts["known"]), arrays)
-        except (SafetensorError, LookupError, ValueError, TypeError) as error:
+        except (SafetensorError, LookupError, ValueError, TypeError, ArithmeticError) as error:
             raise ValueError(f"{path} is damaged ({error}): copy it again") from error
 
 
