@@ -1,4 +1,4 @@
-"""What fuzzing has found in logs of interactions, vocoders, and models of images and speech (make check-fuzz)."""
+"""What fuzzing and fault injection have found in the newer families: logs, vocoders, models of images and speech."""
 
 import io
 import json
@@ -121,6 +121,16 @@ def test_histories_of_endless_items_are_refused(tmp_path):
     facts = {**histories().write(tmp_path), "known": float("inf")}
     with pytest.raises(ValueError, match=r"histories\.safetensors is damaged"):
         Histories.read(tmp_path, facts, "histories")
+
+
+def test_a_resumed_run_replaces_damaged_histories(tmp_path):
+    first = histories()
+    facts, path = first.write(tmp_path), tmp_path / "histories.safetensors"
+    whole = path.read_bytes()
+    for own in (first, histories()):
+        path.write_bytes(whole[:-1] + b"x")
+        assert own.write(tmp_path) == facts and path.read_bytes() == whole
+    assert Histories.read(tmp_path, facts, "histories").names == first.names
 
 
 def test_items_that_are_no_text_are_refused(tmp_path):
