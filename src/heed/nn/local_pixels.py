@@ -113,6 +113,32 @@ def in_squares(size: int, values: int, queries: Sequence[int], memory: Sequence[
     return PixelOrder(order, table, (table[:, None] != NONE) & (table[:, None] <= own[:, :, None]))
 
 
+class Before(NamedTuple):
+    """For each step the values near its pixel that come before it. `table`: their numbers in generation order, NONE
+    where there is none; `places`: rows down, columns right and channel of each, relative to the pixel.
+    """
+
+    table: Int[np.ndarray, "t n"]
+    places: list[tuple[int, int, int]]
+
+
+def read_before(order: np.ndarray, size: int, channels: int, values: int, reach: int) -> Before:
+    """The values at most `reach` rows and columns away. Every pixel has `values` positions."""
+    turns, each = np.argsort(order), channels // values  # values in a position
+    rows, columns = np.divmod(order // values, size)
+    found = {}
+    for down, right in np.ndindex(2 * reach + 1, 2 * reach + 1):
+        row, column = rows + down - reach, columns + right - reach
+        inside = (row >= 0) & (row < size) & (column >= 0) & (column < size)
+        pixel = np.where(inside, row * size + column, 0)
+        for channel in range(channels):
+            turn = turns[pixel * values + channel // each]
+            seen = inside & (turn < np.arange(len(order)))
+            if seen.any():
+                found[down - reach, right - reach, channel] = np.where(seen, turn * each + channel % each, NONE)
+    return Before(np.stack([*found.values()], axis=1), [*found])
+
+
 def _positions(pixels: np.ndarray, values: int) -> np.ndarray:
     return (pixels[:, None] * values + np.arange(values)).reshape(-1)
 
