@@ -1,7 +1,7 @@
 """Beam search: keep the best few unfinished sequences, and extend each by one token at a time."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,7 +10,7 @@ from torch import Tensor
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.ranking import Penalty, SearchStatus, Stop, stop_exact, wu_penalty
-from heed.decoding.steps import NextStep, Search, State, StepModel, Stops, run
+from heed.decoding.steps import State, StepModel, Stops
 
 
 class SearchStep(NamedTuple):
@@ -63,7 +63,10 @@ class LiveBeams:
 Pick = Callable[[Tensor, Tensor, Tensor, LiveBeams], tuple[Tensor, Tensor]]
 
 
-def beam_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
+@torch.inference_mode()
+def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
+    model: StepModel,
+    state: State,
     longest: Int[Tensor, " b"],
     *,
     first: int | Tensor,
@@ -79,21 +82,20 @@ def beam_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
     on_step: Callable[[SearchStep], None] | None = None,
     stops: Stops | None = None,
     scored: bool = False,
-) -> Search:
-    """A search for the `nbest` best sequences of each sentence, best first, none longer than its `longest`.
+) -> list[list[Hypothesis]]:
+    """The `nbest` best sequences for each row of `state`, best first, none longer than its `longest`.
 
     The score is the log-probability over the length penalty. A sentence is done, and leaves the batch, when `stop`
     says so; with `stop_exact` and enough beams the result is that of exhaustive search. `pick` may choose other
     candidates than the most likely: candidates that end must come first, and at most `beams` may stay live. `stops`
-    says which end early. `scored`: the model returns scores, none above 0, that are added unchanged.
+    says which end early. `scored`: `model` returns scores, none above 0, that are added unchanged.
     """
     live = LiveBeams(longest, beams)
     done: list[list[Hypothesis]] = [[] for _ in longest]
-    rows = live.sentence[:, None].expand(-1, beams).flatten()
+    state.reorder(live.sentence[:, None].expand(-1, beams).flatten())
     previous = torch.as_tensor(first, device=longest.device).expand(len(longest)).repeat_interleave(beams)
     while len(live.sentence):
-        logits = yield NextStep(previous, rows)
-        logp = apply_rules(logits, *live.rows(), rules, renormalize, scored)
+        logp = apply_rules(model.step(previous, state), *live.rows(), rules, renormalize, scored)
         logp = logp.unflatten(0, (-1, beams)) + live.logp[:, :, None]
         best, index = logp.flatten(1).topk(min(2 * beams, logp[0].numel()))
         if pick is not None:
@@ -110,13 +112,9 @@ def beam_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
         unfinished = _unfinished(done, live, nbest, lambda n: penalty(n, alpha), stop)
         if len(unfinished) < len(live.sentence):
             rows = rows[live.keep(unfinished)]
+        state.reorder(rows)
         previous = live.tokens[:, :, -1].flatten()
     return [sorted(hypotheses, key=lambda h: -h.score)[:nbest] for hypotheses in done]
-
-
-def beam_search(model: StepModel, state: State, longest: Int[Tensor, " b"], **options: Any) -> list[list[Hypothesis]]:
-    """The best sequences for each row of `state`; `options` are those of `beam_steps`."""
-    return run(beam_steps(longest, **options), model, state)
 
 
 def _stopped(live: LiveBeams, beam: Tensor, token: Tensor, stops: Stops) -> Bool[Tensor, "b n"]:

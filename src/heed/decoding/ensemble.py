@@ -15,11 +15,6 @@ class States(list):
         for state in self:
             state.reorder(rows)
 
-    @staticmethod
-    def join(states: "Sequence[States]") -> "States":
-        """One state for several, if those of all members can be joined."""
-        return States(type(each[0]).join(each) for each in zip(*states, strict=True))
-
 
 class Ensemble:
     """Models with the same vocabularies."""

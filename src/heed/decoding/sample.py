@@ -11,7 +11,7 @@ from torch import Tensor
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.ranking import Penalty, wu_penalty
-from heed.decoding.steps import NextStep, RunningSearch, Search, State, StepModel, Stops, run
+from heed.decoding.steps import State, StepModel, Stops
 
 Choose = Callable[[Tensor, Tensor], Tensor]  # (log-probabilities, the sentence of each row) -> tokens
 
@@ -94,59 +94,56 @@ class Step(NamedTuple):
     ends: Bool[Tensor, " r"]
 
 
-def stepwise_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
+def search_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
+    model: StepModel,
+    state: State,
     longest: Int[Tensor, " b"],
     choose: Choose = greedy,
     *,
     first: int | Tensor,
     last: int,
-    alpha: float = 0.6,
-    penalty: Penalty = wu_penalty,
     rules: Sequence[Rule] = (),
     renormalize: bool = False,
     stops: Stops | None = None,
-    on_step: Callable[[Step], None] | None = None,
-) -> Search:
-    """A search for one sequence of each sentence. Finished rows leave the batch; `stops` says which end early."""
+) -> Iterator[Step]:
+    """The steps of a search, on demand. Finished rows leave the batch; `stops` says which end early."""
     device = longest.device
-    done: list[list[Hypothesis]] = [[] for _ in longest]
     sentence = torch.arange(len(longest), device=device)
     tokens = torch.zeros(len(longest), 0, dtype=torch.long, device=device)
     scores = torch.zeros(len(longest), 0, device=device)
-    previous, rows = torch.as_tensor(first, device=device).expand(len(longest)), None
+    previous = torch.as_tensor(first, device=device).expand(len(longest))
     while len(sentence):
-        logits = yield NextStep(previous, rows)
-        logp = apply_rules(logits, tokens, sentence, rules, renormalize)
-        previous, rows = choose(logp, sentence), None
-        tokens = torch.cat([tokens, previous[:, None]], dim=1)
-        scores = torch.cat([scores.to(logp.dtype), logp.gather(1, previous[:, None])], dim=1)
-        ends = (previous == last) | (tokens.shape[1] >= longest[sentence])
-        ends = ends if stops is None else ends | stops(tokens, sentence)
-        if on_step is not None:
-            on_step(Step(sentence, tokens, scores, logp, ends))
+        with torch.inference_mode():  # not while others work between two steps
+            logp = apply_rules(model.step(previous, state), tokens, sentence, rules, renormalize)
+            previous = choose(logp, sentence)
+            tokens = torch.cat([tokens, previous[:, None]], dim=1)
+            scores = torch.cat([scores.to(logp.dtype), logp.gather(1, previous[:, None])], dim=1)
+            ends = (previous == last) | (tokens.shape[1] >= longest[sentence])
+            ends = ends if stops is None else ends | stops(tokens, sentence)
+        yield Step(sentence, tokens, scores, logp, ends)
         if ends.any():
-            for i, ids, own in zip(*(part[ends].tolist() for part in (sentence, tokens, scores)), strict=True):
-                done[i].append(Hypothesis(ids, sum(own) / penalty(len(ids), alpha), own))
-            rows = (~ends).nonzero().flatten()
-            sentence, tokens, scores, previous = sentence[rows], tokens[rows], scores[rows], previous[rows]
-    return done
+            with torch.inference_mode():
+                rows = (~ends).nonzero().flatten()
+                sentence, tokens, scores, previous = sentence[rows], tokens[rows], scores[rows], previous[rows]
+                if len(rows):
+                    state.reorder(rows)
 
 
 def stepwise_search(
-    model: StepModel, state: State, longest: Int[Tensor, " b"], choose: Choose = greedy, **options: Any
+    model: StepModel,
+    state: State,
+    longest: Int[Tensor, " b"],
+    choose: Choose = greedy,
+    *,
+    alpha: float = 0.6,
+    penalty: Penalty = wu_penalty,
+    **options: Any,
 ) -> list[list[Hypothesis]]:
-    """One sequence for each row of `state`; `options` are those of `stepwise_steps`."""
-    return run(stepwise_steps(longest, choose, **options), model, state)
-
-
-def search_steps(
-    model: StepModel, state: State, longest: Int[Tensor, " b"], choose: Choose = greedy, **options: Any
-) -> Iterator[Step]:
-    """The steps of the same search, on demand."""
-    taken: list[Step] = []
-    with torch.inference_mode():  # not while others work between two steps
-        running = RunningSearch(stepwise_steps(longest, choose, on_step=taken.append, **options))
-    while running.next_step is not None:
-        with torch.inference_mode():
-            running.step(model, state)
-        yield taken.pop()
+    """One sequence for each row of `state`; `options` are those of `search_steps`."""
+    done: list[list[Hypothesis]] = [[] for _ in longest]
+    for step in search_steps(model, state, longest, choose, **options):
+        if step.ends.any():
+            parts = step.sentence, step.tokens, step.scores
+            for i, ids, own in zip(*(part[step.ends].tolist() for part in parts), strict=True):
+                done[i].append(Hypothesis(ids, sum(own) / penalty(len(ids), alpha), own))
+    return done

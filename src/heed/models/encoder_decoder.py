@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.config import dropout_fields
-from heed.models.decoder import position_vectors
 from heed.nn import masks
 from heed.nn.attention import Attention, record
 from heed.nn.cache import DecoderState, StackCache
@@ -73,18 +72,14 @@ class EncoderDecoder(nn.Module):
         valid: Bool[Tensor, "sources s"] | SequenceOffsets | None = None,
         cache: StackCache | None = None,
         offsets: SequenceOffsets | None = None,
-        padding: Int[Tensor, " b"] | None = None,
     ) -> Float[Tensor, "b t dim"]:
         """The output of the decoder at each target token, which predicts the next one.
 
-        `offsets` are those of packed targets; then the sources are packed too. `padding` is that of a `DecoderState`.
+        `offsets` are those of packed targets; then the sources are packed too.
         """
-        before, own, other = cache.length if cache else 0, masks.key_padding(offsets), masks.key_padding(valid, offsets)
-        if padding is None:
-            vectors = self._position_vectors(self.positions, target, before, offsets)
-        else:
-            vectors, own = position_vectors(self.positions, target.shape[1], before, before, padding)
+        vectors = self._position_vectors(self.positions, target, cache.length if cache else 0, offsets)
         x = self._embed(self.tokens, target, vectors, self.norm)
+        own, other = masks.key_padding(offsets), masks.key_padding(valid, offsets)
         return self.decoder(x, memory, mask=own, causal=True, memory_mask=other, cache=cache)
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
@@ -98,8 +93,7 @@ class EncoderDecoder(nn.Module):
         return DecoderState(self.encode(source, valid), valid, StackCache(self.config.decoder_layers))
 
     def step(self, tokens: Int[Tensor, " b"], state: DecoderState) -> Float[Tensor, "b vocab"]:
-        states = self.decode(tokens[:, None], state.memory, state.valid, state.cache, padding=state.padding)
-        return self.project(states[:, 0])
+        return self.project(self.decode(tokens[:, None], state.memory, state.valid, state.cache)[:, 0])
 
     def trace(
         self, source: Int[Tensor, "b s"], target: Int[Tensor, "b t"], valid: Bool[Tensor, "b s"] | None = None
@@ -117,11 +111,7 @@ class EncoderDecoder(nn.Module):
         )
 
     def _embed(
-        self,
-        table: nn.Embedding,
-        tokens: Int[Tensor, "b t"],
-        vectors: Float[Tensor, "*b t dim"],
-        norm: nn.Module | None,
+        self, table: nn.Embedding, tokens: Int[Tensor, "b t"], vectors: Float[Tensor, "t dim"], norm: nn.Module | None
     ) -> Float[Tensor, "b t dim"]:
         """The input of the first layer."""
         x = table(tokens) * self.scale + vectors

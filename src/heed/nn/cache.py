@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
 
 
@@ -93,20 +93,17 @@ class DecoderState:
     """State of incremental decoding: the encoder output and the cached keys and values.
 
     The encoder output, with its keys and values, has one row per source. Each source has the same number of rows of
-    cached tokens, `width`, which are adjacent: the beams of a search share their source. `padding` is the number of
-    first positions of each row that are none of its own, or None if all rows are equally long.
+    cached tokens, `width`, which are adjacent: the beams of a search share their source.
     """
 
     memory: Tensor
     valid: Tensor | None
     cache: StackCache
     width: int = 1
-    padding: Tensor | None = None
 
     def reorder(self, rows: Tensor) -> None:
         """Keep these rows, in this order."""
         self.cache.reorder(rows)
-        self._trim(rows)
         sources, counts = torch.unique_consecutive(rows // self.width, return_counts=True)
         counts = counts.tolist()
         if len(set(counts)) > 1:  # each row has its own source again
@@ -116,50 +113,3 @@ class DecoderState:
             self.memory = self.memory.index_select(0, sources)
             self.valid = None if self.valid is None else self.valid.index_select(0, sources)
             self.cache.reorder_sources(sources)
-
-    def _trim(self, rows: Tensor) -> None:
-        """Drop the positions that were only those of rows that have left."""
-        if self.padding is None or not len(rows):
-            return
-        self.padding = self.padding.index_select(0, rows)
-        if common := int(self.padding.min()):
-            self.padding = self.padding - common
-            for layer in self.cache:
-                layer.attention.drop(common)
-
-    @staticmethod
-    def join(states: "Sequence[DecoderState]") -> "DecoderState":
-        """One state for sequences of different lengths. Each state has taken a step, and all have one width."""
-        rows = [len(state.memory) * state.width for state in states]
-        sizes = [state.source_size() for state in states]
-        joined = DecoderState(
-            _join_padded([state.memory for state in states], sizes, 1),
-            _join_padded([state.source_mask() for state in states], sizes, 1),
-            StackCache(len(states[0].cache)),
-            states[0].width,
-        )
-        for i, own in enumerate(joined.cache):
-            layers = [state.cache[i] for state in states]
-            own.attention.k, padding = join_left_padded([layer.attention.k for layer in layers], rows, 2)
-            own.attention.v, _ = join_left_padded([layer.attention.v for layer in layers], rows, 2)
-            own.cross.k = _join_padded([layer.cross.k for layer in layers], sizes, 2)
-            own.cross.v = _join_padded([layer.cross.v for layer in layers], sizes, 2)
-        before = [padding.new_zeros(n) if s.padding is None else s.padding for s, n in zip(states, rows, strict=True)]
-        joined.padding = padding + torch.cat(before)
-        return joined
-
-    def source_mask(self) -> Bool[Tensor, "sources s"]:
-        return self.memory.new_ones(self.memory.shape[:2], dtype=torch.bool) if self.valid is None else self.valid
-
-    def source_size(self) -> int:
-        """The length of the longest source."""
-        return self.memory.shape[1] if self.valid is None else int(self.valid.sum(dim=1).max())
-
-
-def _join_padded(parts: Sequence[Tensor], sizes: Sequence[int], axis: int) -> Tensor:
-    """Concatenate the first `sizes[i]` positions of each part along `axis`, padded on the right to equal lengths."""
-    longest, full = max(sizes), []
-    for part, size in zip(parts, sizes, strict=True):
-        after = (0, 0) * (part.dim() - 1 - axis) + (0, longest - size)
-        full.append(F.pad(part.narrow(axis, 0, size), after))
-    return torch.cat(full)

@@ -8,34 +8,21 @@ import torch
 from torch import Tensor
 
 from heed.decoding import limits
-from heed.decoding.beam import Pick, SearchStep, beam_steps
+from heed.decoding.beam import Pick, SearchStep, beam_search
 from heed.decoding.config import DecodingConfig, forced_start
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule
 from heed.decoding.ranking import PENALTIES, STOPPING
 from heed.decoding.repetition import with_repetition_penalty
-from heed.decoding.sample import Choose, Step, greedy, random_sampling, search_steps, stepwise_steps
-from heed.decoding.steps import Search, State, StepModel, Stops, run
+from heed.decoding.sample import Choose, Step, greedy, random_sampling, search_steps, stepwise_search
+from heed.decoding.steps import State, StepModel, Stops
 from heed.vocabularies.vocabulary import SpecialTokens
 
 
 @torch.inference_mode()
-def search(
+def search(  # noqa: PLR0913 (the parts of a search, each by its name)
     model: StepModel,
     state: State,
-    config: DecodingConfig,
-    special: SpecialTokens,
-    max_lengths: Tensor,
-    *,
-    before: Sequence[Sequence[int]] = (),
-    **options: Any,
-) -> list[list[Hypothesis]]:
-    """The `config.nbest` best hypotheses for each row of `state`, best first; `options` are those of `plan`."""
-    model, state = _begin(model, state, config, max_lengths, before)
-    return run(plan(config, special, max_lengths, before=before, **options), model, state)
-
-
-def plan(  # noqa: PLR0913 (the parts of a search, each by its name)
     config: DecodingConfig,
     special: SpecialTokens,
     max_lengths: Tensor,
@@ -47,24 +34,23 @@ def plan(  # noqa: PLR0913 (the parts of a search, each by its name)
     on_step: Callable[[SearchStep], None] | None = None,
     before: Sequence[Sequence[int]] = (),
     stops: Stops | None = None,
-) -> Search:
-    """A search that a model can run; when sampling, each row of its state is repeated for each sample.
+) -> list[list[Hypothesis]]:
+    """The `config.nbest` best hypotheses for each row of `state`, best first.
 
     Row i begins with `prefixes[i]` and has at most `max_lengths[i]` tokens. `keys[i]` is its random seed. `rules`,
-    `pick` and `on_step` are those of `beam_steps`; when sampling, `rules` and `stops` (which ends rows early) refer
+    `pick` and `on_step` are those of `beam_search`; when sampling, `rules` and `stops` (which ends rows early) refer
     to samples instead of rows. Row i continues the tokens `before[i]`, the last of which has not been read yet.
     """
-    max_lengths, options = _options(config, special, max_lengths, prefixes, rules, before, stops)
+    begun, options = _begin(model, state, config, special, max_lengths, prefixes, rules, before, stops)
     options |= {"alpha": config.length_penalty, "penalty": PENALTIES[config.penalty]}
     if config.sample or (config.beam == 1 and on_step is None):
-        each = yield from stepwise_steps(max_lengths, chooser(config, keys), **options)
-        draws = config.nbest if config.sample else 1
+        each, draws = stepwise_search(*begun, chooser(config, keys), **options), config.nbest if config.sample else 1
         return [[h for draw in each[i : i + draws] for h in draw] for i in range(0, len(each), draws)]
     stop = STOPPING[config.stopping]
     if config.beam == 1:  # greedy: the first hypothesis that ends is the result
         options["alpha"], stop = 0.0, STOPPING["exact"]
     beams = {"beams": config.beam, "nbest": config.nbest, "stop": stop, "pick": pick, "on_step": on_step}
-    return (yield from beam_steps(max_lengths, **beams, **options))
+    return beam_search(*begun, **beams, **options)
 
 
 def steps(  # noqa: PLR0913 (as above)
@@ -80,24 +66,14 @@ def steps(  # noqa: PLR0913 (as above)
     stops: Stops | None = None,
 ) -> Iterator[Step]:
     """The same search step by step, sampled or greedy. Several samples of a text are adjacent rows."""
-    model, state = _begin(model, state, config, max_lengths, before)
-    max_lengths, options = _options(config, special, max_lengths, (), rules, before, stops)
-    return search_steps(model, state, max_lengths, chooser(config, keys), **options)
+    begun, options = _begin(model, state, config, special, max_lengths, (), rules, before, stops)
+    return search_steps(*begun, chooser(config, keys), **options)
 
 
 @torch.inference_mode()
-def _begin(
-    model: StepModel, state: State, config: DecodingConfig, max_lengths: Tensor, before: Sequence[Sequence[int]]
-) -> tuple[StepModel, State]:
-    """A model and its state, with one row per sample."""
-    model, state = with_repetition_penalty(model, state, config.repetition_penalty, before)
-    if config.sample:
-        state.reorder(torch.arange(len(max_lengths), device=max_lengths.device).repeat_interleave(config.nbest))
-    return model, state
-
-
-@torch.inference_mode()
-def _options(
+def _begin(  # noqa: PLR0913 (as above)
+    model: StepModel,
+    state: State,
     config: DecodingConfig,
     special: SpecialTokens,
     max_lengths: Tensor,
@@ -105,18 +81,20 @@ def _options(
     rules: Sequence[Rule],
     before: Sequence[Sequence[int]],
     stops: Stops | None,
-) -> tuple[Tensor, dict[str, Any]]:
-    """The maximum lengths and the options of a search, with one row per sample."""
+) -> tuple[tuple[StepModel, State, Tensor], dict[str, Any]]:
+    """A model, its state and the maximum lengths, with one row per sample, and the options of a search."""
+    model, state = with_repetition_penalty(model, state, config.repetition_penalty, before)
     draws = config.nbest if config.sample else 1
     first = torch.tensor([own[-1] for own in before], device=max_lengths.device) if before else special.first
     if config.sample:
+        state.reorder(torch.arange(len(max_lengths), device=max_lengths.device).repeat_interleave(draws))
         max_lengths = max_lengths.repeat_interleave(draws)
         prefixes = [prefix for prefix in prefixes for _ in range(draws)]
         before = [own for own in before for _ in range(draws)]
         first = first.repeat_interleave(draws) if isinstance(first, Tensor) else first
     rules = search_rules(config, special, max_lengths, prefixes, rules, before)
     options = {"first": first, "last": special.last, "rules": rules, "renormalize": config.renormalize, "stops": stops}
-    return max_lengths, options
+    return (model, state, max_lengths), options
 
 
 def chooser(config: DecodingConfig, keys: Sequence[tuple]) -> Choose:

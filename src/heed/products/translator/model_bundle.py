@@ -15,9 +15,9 @@ from heed.decoding.config import DecodingConfig, forced_start, max_output_length
 from heed.decoding.ensemble import Ensemble
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule
-from heed.decoding.steps import Search, State
+from heed.decoding.steps import State
 from heed.models.package import Package
-from heed.products.search import plan, search
+from heed.products.search import search
 from heed.products.translator.faults import Tables, strip
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
@@ -69,33 +69,14 @@ class ModelBundle:
         on_step: Callable[[SearchStep], None] | None = None,
     ) -> Hypotheses:
         """The best hypotheses for one batch of sources (`heed.products.search`)."""
-        max_lengths, options = self._options(sources, config, prefixes, rules, pick)
-        options |= {"keys": keys, "pick": pick, "on_step": on_step}
-        return search(self.search_model, self.start(sources), config, self.special[1], max_lengths, **options)
-
-    def begin(
-        self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, keys: Sequence[tuple]
-    ) -> tuple[State, Search]:
-        """The same, not yet run: the state, and what the search does with it."""
-        max_lengths, options = self._options(sources, config, prefixes)
-        return self.start(sources), plan(config, self.special[1], max_lengths, keys=keys, **options)
-
-    def _options(
-        self,
-        sources: Sentences,
-        config: DecodingConfig,
-        prefixes: Sentences | None,
-        rules: Sequence[Rule] = (),
-        pick: Pick | None = None,
-    ) -> tuple[Tensor, dict[str, Any]]:
-        """The maximum lengths, prefixes and rules of a search."""
         prefixes = prefixes or [[] for _ in sources]
         max_lengths = torch.tensor(self.max_lengths(sources, config, prefixes), device=self.device)
         if self.make_rules is not None:
             draws = config.nbest if config.sample else 1
             drawn = [source for source in sources for _ in range(draws)]
             rules = [*self.make_rules(drawn, max_lengths.repeat_interleave(draws), pick is not None), *rules]
-        return max_lengths, {"prefixes": prefixes, "rules": rules}
+        options = {"prefixes": prefixes, "rules": rules, "keys": keys, "pick": pick, "on_step": on_step}
+        return search(self.search_model, self.start(sources), config, self.special[1], max_lengths, **options)
 
     def with_rules(self, make: MakeRules) -> "ModelBundle":
         """The same models with more search rules."""

@@ -1,12 +1,8 @@
 """Search engines: a translator asks them in order, and the first that supports a search runs it."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from heed.decoding.config import DecodingConfig
-from heed.decoding.refill import RefilledBatch
-from heed.models.encoder_decoder import EncoderDecoder
 from heed.products.product import in_batches
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 
@@ -44,26 +40,9 @@ class TorchEngine:
         return TorchEngine(bundle)
 
     def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
-        sizes = [len(source) + 1 for source in sources]
-        find = partial(self._call, sources, config, prefixes)
-        if self._refills(config):
-            return RefilledBatch(self.bundle.search_model, partial(find, self.bundle.begin), sizes, batch_tokens).run()
-        return in_batches(partial(find, self.bundle.search), range(len(sources)), sizes, batch_tokens)
+        def search(rows: list[int]) -> Hypotheses:
+            batch = [sources[row] for row in rows]
+            keys = [(row, sources[row]) for row in rows]  # a sample depends on these, not on its batch
+            return self.bundle.search(batch, config, prefixes=[prefixes[row] for row in rows], keys=keys)
 
-    def _call(
-        self,
-        sources: Sentences,
-        config: DecodingConfig,
-        prefixes: Sentences,
-        search: Callable[..., Any],
-        rows: list[int],
-    ) -> Any:
-        """The result of `search` for these rows."""
-        keys = [(row, sources[row]) for row in rows]  # a sample depends on these, not on its batch
-        return search([sources[row] for row in rows], config, prefixes=[prefixes[row] for row in rows], keys=keys)
-
-    def _refills(self, config: DecodingConfig) -> bool:
-        """Whether waiting sentences may join a running batch."""
-        if config.repetition_penalty != 1 or (config.sample and config.nbest > 1):
-            return False
-        return all(isinstance(model, EncoderDecoder) for model in self.bundle.models)
+        return in_batches(search, range(len(sources)), [len(source) + 1 for source in sources], batch_tokens)
