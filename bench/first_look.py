@@ -12,9 +12,11 @@ from typing import NamedTuple
 import jaxtyping
 import pytest
 
-from bench.faulty_copy import LOADED, ROOT, Copy, Selection, put
+from bench.faulty_copy import LOADED, Copy, Selection, put
 from bench.mutations import Mutant
+from bench.near_tests import ROOT
 
+UNTIL_THE_END = 6  # times the seconds of a look
 NOT_LOADED = 97  # the fault is in no function that is loaded already: it takes another look
 
 
@@ -41,15 +43,27 @@ class FirstLook:
 
     def killer(self, look: Look) -> str | None:
         """The first test that fails with the fault, in so many seconds, and passes without it."""
-        items = [item for test in look.tests for item in self._ordered(test, look)]
+        items = self._ordered(look)
         with self.copy.faulty(look.path, look.mutant):
             found = self._failed(items)
         alone = [item for item in items if item.nodeid == found]
-        return found if alone and self._failed(alone) is None else None
+        return found if alone and self._passes(alone) else None
 
-    def _ordered(self, test: Path, look: Look) -> list[pytest.Item]:
+    def _ordered(self, look: Look) -> list[pytest.Item]:
+        """Those tests first that mention the place; of the others one of each file in turn."""
         about = [*look.mutant.inside[-1:], look.path.stem]
-        return sorted(self.items[test], key=lambda one: -sum(name in inspect.getsource(one.function) for name in about))
+
+        def order(one: tuple[int, pytest.Item]) -> tuple[int, int]:
+            return -sum(name in inspect.getsource(one[1].function) for name in about), one[0]
+
+        return [
+            item for _, item in sorted((own for test in look.tests for own in enumerate(self.items[test])), key=order)
+        ]
+
+    def _passes(self, items: Sequence[pytest.Item]) -> bool:
+        """Without a fault a test may take longer: it does not end where it would fail."""
+        answer, seconds = self.copy.folder / "failed", UNTIL_THE_END * self.seconds
+        return self.copy.in_a_fork(lambda: self._run(items, answer), seconds, 40 * seconds) == 0
 
     def _failed(self, items: Sequence[pytest.Item]) -> str | None:
         answer = self.copy.folder / "failed"

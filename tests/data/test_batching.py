@@ -400,3 +400,11 @@ def test_with_more_processes_than_rows_some_shares_are_empty(made):
     shares = [Batches(made, budget=128, seed=5, share=(rank, 4)).make(np.array([7, 3])) for rank in range(4)]
     assert [len(batch.expected) > 0 for batch in shares] == [True, True, False, False]
     assert same(shares[3], collate([], []))
+
+
+@pytest.mark.parametrize("share", [(-1, 2), (2, 2), (0, 0)])
+def test_a_share_that_no_process_has_is_refused(made, share):
+    with pytest.raises(
+        ValueError, match=r"share is \(.*\); it must be \(rank, world size\) with 0 <= rank < world size"
+    ):
+        Batches(made, budget=128, seed=5, share=share)

@@ -251,8 +251,10 @@ class ImageTransformer(nn.Module):
         x = x.expand(rows, -1, -1) if labels is None else x + self.classes(labels)[:, None]
         if memory is None:
             return x
-        row, column = (axis * c.small // c.size for axis in (pixel // c.size, pixel % c.size))
-        return x + memory[:, row * c.small + column]
+        times = c.size // c.small
+        small = memory.view(rows, c.small, 1, c.small, 1, 1, -1)
+        each = small.expand(-1, -1, times, -1, times, c.values, -1).reshape(rows, c.max_length, -1)
+        return x + each.index_select(1, order)
 
     def _memory(self, small: UInt8[Tensor, "b s s c"] | None) -> Float[Tensor, "b n dim"] | None:
         """The encoder output for small images."""
