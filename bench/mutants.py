@@ -162,6 +162,8 @@ def glance(faults: Sequence[Fault], soon: float, minutes: float) -> None:
     tests, results, looked = sorted(TESTS.rglob("test_*.py")), Results(RESULTS), Looked(RESULTS)
     some = [(fault, fault.nearest(tests, AS_THEY_ARE)) for fault in faults if fault.mutant().function]
     some = [(fault, own) for fault, own in some if not looked.holds(fault.key(), own, soon)]
+    if not some:
+        return
 
     def tell(number: int, killer: str | None) -> None:
         fault, own = some[number]
@@ -176,15 +178,22 @@ def glance(faults: Sequence[Fault], soon: float, minutes: float) -> None:
 
 
 def run(faults: Sequence[Fault], files: int, soon: float, seconds: float, minutes: float) -> None:
-    """Tries faults for so many minutes."""
+    """Tries faults for so many minutes: a first look at all of them, then more tests for those that are left."""
     tests, ends, results = sorted(TESTS.rglob("test_*.py")), time.monotonic() + 60 * minutes, Results(RESULTS)
-    if not files:
-        return glance(faults, soon, minutes)
+    if soon:  # in a process of its own, since it loads all of these tests
+        look = get_context("fork").Process(target=glance, args=(faults, soon, minutes))
+        look.start()
+        look.join()
+    known, looked = results.known, Looked(RESULTS)
+    left = [fault for fault in faults if fault.key() not in known or not known[fault.key()].killer]
+    if not files or not left:
+        return
     with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
         judge = Judge(Copy(Path(folder)), Kept(RESULTS / "reach", SOURCE), soon)
-        for fault in faults:
+        for fault in left:
             if time.monotonic() > ends:
                 break
+            judge.soon = 0 if looked.holds(fault.key(), fault.nearest(tests, AS_THEY_ARE), soon) else soon
             verdict = judge.verdict(fault, fault.nearest(tests, LOOKED_AT * files), files, seconds)
             results.add(verdict)
             seen = f"noticed by {verdict.killer}" if verdict.killer else f"NOT NOTICED ({verdict.files} files)"
