@@ -42,23 +42,20 @@ class FirstLook:
         return True
 
     def killer(self, look: Look) -> str | None:
-        """The first test that fails with the fault, in so many seconds, and passes without it."""
-        items = self._ordered(look)
-        with self.copy.faulty(look.path, look.mutant):
-            found = self._failed(items)
-        alone = [item for item in items if item.nodeid == found]
-        return found if alone and self._passes(alone) else None
+        """The first test that fails with the fault, in so many seconds of each file, and passes without it."""
+        for test in look.tests:
+            items = self._ordered(test, look)
+            with self.copy.faulty(look.path, look.mutant):
+                found = self._failed(items)
+            alone = [item for item in items if item.nodeid == found]
+            if alone and self._passes(alone):
+                return found
+        return None
 
-    def _ordered(self, look: Look) -> list[pytest.Item]:
-        """Those tests first that mention the place; of the others one of each file in turn."""
+    def _ordered(self, test: Path, look: Look) -> list[pytest.Item]:
+        """The tests of a file, those first that mention the place."""
         about = [*look.mutant.inside[-1:], look.path.stem]
-
-        def order(one: tuple[int, pytest.Item]) -> tuple[int, int]:
-            return -sum(name in inspect.getsource(one[1].function) for name in about), one[0]
-
-        return [
-            item for _, item in sorted((own for test in look.tests for own in enumerate(self.items[test])), key=order)
-        ]
+        return sorted(self.items[test], key=lambda one: -sum(name in inspect.getsource(one.function) for name in about))
 
     def _passes(self, items: Sequence[pytest.Item]) -> bool:
         """Without a fault a test may take longer: it does not end where it would fail."""

@@ -8,7 +8,6 @@ Results are kept in runs/mutants: a fault that was tried is not tried again, so 
 import argparse
 import hashlib
 import os
-import random
 import sys
 import tempfile
 import time
@@ -23,9 +22,10 @@ from typing import NamedTuple
 
 from bench.faulty_copy import Copy
 from bench.first_look import Look, look_at
-from bench.mutations import Mutant, count, mutant
+from bench.mutations import Mutant, mutant
 from bench.near_tests import ROOT, SOURCE, TESTS, nearest
 from bench.reach import Kept, Reached
+from bench.sample import drawn, keep
 from bench.verdicts import Looked, Results, Verdict
 
 LEFT_OUT = ("lab", "page")
@@ -65,9 +65,7 @@ def _mutant(path: Path, number: int) -> Mutant:
 
 
 def draw(paths: Iterable[Path], size: int, seed: int) -> list[Fault]:
-    """Some of all faults, drawn evenly."""
-    every = [Fault(path, number) for path in sorted(paths) for number in range(count(path.read_text("utf-8")))]
-    return random.Random(seed).sample(every, min(size, len(every)))
+    return [Fault(*one) for one in drawn(paths, size, seed)]
 
 
 def sources(gpu: bool) -> list[Path]:
@@ -164,6 +162,8 @@ def glance(faults: Sequence[Fault], soon: float, minutes: float) -> None:
     tests, results, looked = sorted(TESTS.rglob("test_*.py")), Results(RESULTS), Looked(RESULTS)
     some = [(fault, fault.nearest(tests, AS_THEY_ARE)) for fault in faults if fault.mutant().function]
     some = [(fault, own) for fault, own in some if not looked.holds(fault.key(), own, soon)]
+    if not some:
+        return
 
     def tell(number: int, killer: str | None) -> None:
         fault, own = some[number]
@@ -178,15 +178,22 @@ def glance(faults: Sequence[Fault], soon: float, minutes: float) -> None:
 
 
 def run(faults: Sequence[Fault], files: int, soon: float, seconds: float, minutes: float) -> None:
-    """Tries faults for so many minutes."""
+    """Tries faults for so many minutes: a first look at all of them, then more tests for those that are left."""
     tests, ends, results = sorted(TESTS.rglob("test_*.py")), time.monotonic() + 60 * minutes, Results(RESULTS)
-    if not files:
-        return glance(faults, soon, minutes)
+    if soon:  # in a process of its own, since it loads all of these tests
+        look = get_context("fork").Process(target=glance, args=(faults, soon, minutes))
+        look.start()
+        look.join()
+    known, looked = results.known, Looked(RESULTS)
+    left = [fault for fault in faults if fault.key() not in known or not known[fault.key()].killer]
+    if not files or not left:
+        return
     with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
         judge = Judge(Copy(Path(folder)), Kept(RESULTS / "reach", SOURCE), soon)
-        for fault in faults:
+        for fault in left:
             if time.monotonic() > ends:
                 break
+            judge.soon = 0 if looked.holds(fault.key(), fault.nearest(tests, AS_THEY_ARE), soon) else soon
             verdict = judge.verdict(fault, fault.nearest(tests, LOOKED_AT * files), files, seconds)
             results.add(verdict)
             seen = f"noticed by {verdict.killer}" if verdict.killer else f"NOT NOTICED ({verdict.files} files)"
@@ -221,10 +228,16 @@ def main() -> int:
         default=4,
         help="test files of which the tests that run the place are run, the nearest first; 0: a first look",
     )
-    parser.add_argument("--soon", type=float, default=4, help="CPU seconds of a first look at a fault; 0: none")
+    parser.add_argument(
+        "--soon",
+        type=float,
+        default=4,
+        help="CPU seconds of a first look at a fault with each of the nearest test files; 0: none",
+    )
     parser.add_argument("--seconds", type=float, default=40, help="tests that are run for each take this long at most")
     parser.add_argument("--workers", type=int, default=2, help="processes at once; each needs about a gigabyte")
     parser.add_argument("--only", default="", help="only files whose path has this in it, as in training/")
+    parser.add_argument("--keep", action="store_true", help="keep the sample: the same faults are drawn from then on")
     parser.add_argument("--again", action="store_true", help="try those again that were not noticed")
     given = parser.parse_args()
     if not hasattr(os, "fork"):
@@ -234,6 +247,9 @@ def main() -> int:
     torch.set_num_threads(1)
     paths = [path for path in sources(torch.cuda.is_available()) if given.only in path.as_posix()]
     faults, listed = draw(paths, given.size, given.seed), tomllib.loads(EQUIVALENT.read_text("utf-8"))["fault"]
+    if given.keep:
+        print(f"the sample is kept in {keep(faults, given.seed).relative_to(ROOT)}")
+        return 0
     excused = {fault: reason for fault in faults if (reason := equivalent(fault, listed))}
     known = Results(RESULTS).known
     done = {key for key, verdict in known.items() if verdict.killer or not given.again}

@@ -3,25 +3,20 @@
 import json
 import re
 import tracemalloc
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 from safetensors.numpy import save
-from safetensors.torch import save_file
 
 from heed import loading
 from heed.cli.main import MOST, main, one_line
-from heed.convert import generation, hifi_gan, sentence_transformers, weights
+from heed.convert import generation, sentence_transformers, weights
 from heed.data import conll, contamination
-from heed.data.interactions.config import InteractionsConfig
-from heed.data.interactions.log import open_log
 from heed.data.vectors import reading, store
 from heed.evaluation import alignment
 from heed.models import MODELS
 from heed.models.gpt2 import GPT2Config
-from heed.models.hifi_gan import HiFiGAN
 from heed.models.package import Package
 from heed.runs import final_validation, recipe
 from heed.runs.final_validation import FinalValidation
@@ -34,14 +29,7 @@ from heed.vocabularies.files import File, check_ids, load_sentencepiece
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.sentencepiece import SubwordsConfig
 
-
-def read_log(path):
-    with open_log(InteractionsConfig([str(path)])):
-        pass
-
-
 FILES = {
-    "a.csv": read_log,
     "a.align": alignment.read_gold,
     "a.conll": lambda path: conll.find_scheme(conll.read(path).sentences),
     "a.vec": reading.read,
@@ -63,7 +51,6 @@ FILES = {
             b"Seoul I-{label}{}\nis E-X\nnow I-Y\n",
             "line 1: I-{label}{} follows the beginning of the sentence",
         ),
-        ("a.csv", b"user,item\n", "a.csv: no interactions"),
         ("a.vec", b"4 3", "a.vec contains no words"),
         ("a.vec", b"cat 1.0 1e39\n", "line 1 is broken"),
         ("a.json", b'{"a": ' + b"1" * 5000 + b"}", "a.json, 'a': a term must be a string, not inf"),
@@ -85,34 +72,6 @@ def test_a_damaged_file_is_said_in_a_sentence(tmp_path, name, content, says):
     with pytest.raises(ValueError, match=re.escape(says)) as caught:
         FILES[name](tmp_path / name)
     assert caught.type is ValueError  # and none of a library's
-
-
-def test_a_parquet_file_that_is_damaged_in_its_rows_is_named(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    table = pyarrow.table({"user": [f"user {i}" for i in range(50)], "item": [f"item {i % 3}" for i in range(50)]})
-    parquet.write_table(table, tmp_path / "a.parquet", compression="none")
-    data = bytearray((tmp_path / "a.parquet").read_bytes())
-    data[4:60] = b"\xff" * 56  # the footer, which is read first, is at the end
-    (tmp_path / "a.parquet").write_bytes(data)
-    with pytest.raises(ValueError, match=r"a\.parquet is not valid Parquet: ") as caught:
-        read_log(tmp_path / "a.parquet")
-    assert caught.type is ValueError
-
-
-@pytest.mark.parametrize("value", ["x", None, float("inf"), float("nan"), 10**400, True], ids=lambda own: str(own)[:5])
-@pytest.mark.parametrize("name", ["n_fft", "win_size", "fmin"])
-def test_a_vocoder_states_numbers(tmp_path, name, value):
-    facts = {
-        "num_mels": 4, "sampling_rate": 8000, "upsample_initial_channel": 4, "upsample_rates": [2], "upsample_kernel_sizes": [4],
-        "resblock_kernel_sizes": [3], "resblock_dilation_sizes": [[1]], "n_fft": 64, "fmin": 0, "fmax": None,
-    }  # fmt: skip
-    save_file(HiFiGAN(hifi_gan._config(facts, "")).state_dict(), tmp_path / "generator.safetensors")
-    path = tmp_path / "config.json"
-    for given, refused in (({}, False), ({name: value}, True)):
-        path.write_text(json.dumps({**facts, **given}), encoding="utf-8", newline="\n")
-        with pytest.raises(ValueError, match="must be numbers up to") if refused else nullcontext():
-            hifi_gan.read(tmp_path)
 
 
 def test_an_error_is_one_line_that_controls_no_terminal(tmp_path, capsys):

@@ -12,6 +12,7 @@ from bench.mutants import EQUIVALENT, Fault, Judge, Results, Verdict, draw, equi
 from bench.mutations import count, mutant
 from bench.near_tests import ROOT, SOURCE, TESTS, nearest
 from bench.reach import Kept, Reached, Recorder, read
+from bench.sample import drawn, keep
 from bench.verdicts import Looked
 
 
@@ -187,7 +188,7 @@ def test_a_first_look_tries_faults_in_functions_with_tests_that_were_collected_o
 def test_a_fault_is_noticed_by_a_test_that_passes_without_it(tmp_path, monkeypatch):
     copy = Copy.__new__(Copy)
     copy.source, copy.times = tmp_path, 0
-    [fault] = draw([ROOT / "src/heed/training/duration.py"], 1, seed=0)
+    fault = Fault(ROOT / "src/heed/training/duration.py", 8)
     (tmp_path / "heed/training").mkdir(parents=True)
     own, clean = tmp_path / "heed/training/duration.py", fault.path.read_text("utf-8")
     lines = {"heed/training/duration.py": frozenset(range(1, 300))}
@@ -213,7 +214,7 @@ def test_a_fault_is_noticed_by_a_test_that_passes_without_it(tmp_path, monkeypat
 
 
 def test_the_nearest_files_are_tried_before_anything_is_recorded(tmp_path, monkeypatch):
-    copy, [fault] = Copy.__new__(Copy), draw([ROOT / "src/heed/training/duration.py"], 1, seed=0)
+    copy, fault = Copy.__new__(Copy), Fault(ROOT / "src/heed/training/duration.py", 8)
     copy.source, copy.times = tmp_path, 0
     (tmp_path / "heed/training").mkdir(parents=True)
     judge = Judge(copy, Kept(tmp_path, tmp_path), soon=4)
@@ -271,3 +272,18 @@ def test_a_function_that_has_lost_its_super_is_loaded_anew(tmp_path):
     assert put(path, fault) is False and namespace["A"]() == ["a", "b"]
     longer = fault._replace(source=source.replace("'ab'", "'abc'"))
     assert put(path, longer) is True and namespace["A"]() == ["a", "b", "c"]
+
+
+def test_a_kept_sample_is_drawn_again_and_what_is_gone_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr("bench.sample.FOLDER", tmp_path / "samples")
+    monkeypatch.setattr("bench.sample.ROOT", tmp_path)
+    own, other = tmp_path / "a.py", tmp_path / "b.py"
+    own.write_text("x = 1\ny = 2\nx = 1\n", "utf-8"), other.write_text("z = 3\n", "utf-8")
+    assert sorted(drawn([other, own], 9, seed=0)) == [(own, 0), (own, 1), (own, 2), (other, 0)]
+    keep([(own, 2), (other, 0)], seed=0)
+    assert drawn([own, other], 2, seed=0) == [(own, 2), (other, 0)] and drawn([own], 1, seed=0) == [(own, 2)]
+    own.write_text("import os\nw = 0\nx = 1\nx = 1\n", "utf-8")  # another line before it
+    assert drawn([own, other], 2, seed=0) == [(own, 2), (other, 0)]
+    other.write_text("z = 4\n", "utf-8")
+    found = drawn([own, other], 3, seed=0)
+    assert found[0] == (own, 2) and len(set(found)) == 3

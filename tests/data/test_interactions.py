@@ -378,7 +378,7 @@ def test_what_is_read_is_trained_on_held_out_or_counted_as_dropped(tmp_path):
     own = config(tmp_path / "log.csv", text, core=3, min_rating=2.0, duplicates="first")
     _, log = prepare(own, lambda *_: None)
     assert "of 25 that were read" in log.summary()
-    for part in ("1 rated below", "1 repeats dropped", "3 of rare users or items dropped"):
+    for part in (", 1 rated below", ", 1 repeats dropped", ", 3 of rare users or items dropped"):
         assert part in log.summary()
     held = sum(len(log.histories.held(part).targets) for part in ("valid", "test"))
     assert log.facts["interactions"] + held == 25 - 1 - 1 - 3

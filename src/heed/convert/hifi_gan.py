@@ -41,7 +41,7 @@ def read(path: str | Path) -> tuple[HiFiGAN, Spectrogram]:
     where = f"{weights.parent / CONFIG}: "
     config = _config(facts, where)
     ours = renamed(folded(read_weights(weights), weights), config)
-    compare(outline(HiFiGAN, config), shapes(ours), weights)
+    compare(outline(HiFiGAN, config, where), shapes(ours), weights)
     check_finite(ours, weights)
     model = HiFiGAN(config)
     put(model, ours, weights)

@@ -23,6 +23,7 @@ PRESETS = {
     "small": {"dim": 256, "heads": 4, "hidden": 1024, "layers": 8},
     "base": {"dim": 512, "heads": 8, "hidden": 2048, "layers": 12},
 }
+MOST_CONTEXT = 15  # rows and columns
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class ImageTransformerConfig:
             raise ValueError(f"channels is {self.channels}; it must be 1 (grey) or 3")
         if not 1 <= self.components <= 100:
             raise ValueError(f"components is {self.components}; it must be from 1 to 100")
+        if self.context > MOST_CONTEXT:
+            raise ValueError(f"context is {self.context}; it must be from 0 to {MOST_CONTEXT}")
         if self.attention == "1d" and (
             self.query_block < 1 or self.max_length % min(self.query_block, self.max_length)
         ):
