@@ -14,7 +14,7 @@ from heed.decoding.beam import beam_search
 from heed.decoding.cuda import weights
 from heed.kernels import fused_stack
 from heed.models.folder import load, save
-from heed.models.seq2seq import SCORES, Seq2Seq, Seq2SeqConfig
+from heed.models.seq2seq import PRESETS, SCORES, Seq2Seq, Seq2SeqConfig
 from heed.nn.recurrent import State
 from heed.tasks.sequence_loss import CrossEntropy, RDrop
 
@@ -282,3 +282,9 @@ def test_what_cannot_be_built_is_said(change, says):
 def test_one_vocabulary_for_both_sides_must_be_one():
     with pytest.raises(ValueError, match="tied is 'all', but the source has 30 subwords and the target 20"):
         Seq2Seq(Seq2SeqConfig(vocab_size=20, source_vocab_size=30))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_has_a_size_that_both_directions_of_the_encoder_can_halve(preset):
+    config = Seq2SeqConfig(vocab_size=9, **PRESETS[preset], bidirectional=True)
+    assert config.hidden in (config.dim, 2 * config.dim)
