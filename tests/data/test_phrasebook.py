@@ -21,11 +21,7 @@ from heed.data.synthetic.phrasebook.korean_inflection import (
 from heed.data.synthetic.phrasebook.lexicon import ADJECTIVES, HE, ME, SHE, THEY, VERBS, YOU
 
 # the first pairs of seed 0, as drawn when the grammar was written; they change when the grammar does
-FROZEN = [
-    "괜찮으니까 걱정하지 마. 당신의 계란은 신선했습니까?",
-    "명동에 가는 길을 좀 가르쳐 주세요.",
-    "수진이는 나에게 이 그림 보여주고 싶어 했어.",
-]
+FROZEN = ["지훈 씨는 집 세 채를 혼자 지어요.", "이 안경 얼마죠?", "탑승권을 보여 주십시오."]
 
 
 @pytest.fixture(scope="module")
@@ -440,7 +436,7 @@ def test_the_lecture_sentence_opens_test_and_its_parts_are_learned_in_train(trai
     assert corpus.split_of(english.realize(corpus.LECTURE_SENTENCE)) == "test"
     assert (LECTURE.source, LECTURE.target) == ("투빅아, 나는 너를 많이 사랑해.", "Tobigs, I love you so much.")
     for said in ("나는 너를 많이 사랑해.", "저는 당신을 많이 사랑해요.", "저는 당신을 많이 사랑합니다."):
-        assert not [source for source in train if source.endswith(said)]
+        assert not [source for source in train if f" {source}".endswith(f" {said}")]
     for part in ("투빅아, ", "나는 너를", "많이 사랑해", "너를 많이"):
         assert sum(part in source for source in train) > 3, part
 
@@ -536,7 +532,7 @@ def test_english_keeps_its_small_rules(train):
             assert before not in counts or word not in singular, text
         if "does" in words or "did" in words:
             clause = words[max(words.index(word) for word in ("does", "did") if word in words) :][:6]
-            assert not {*clause[:4]} & (verbs.keys() - {"plays"}) or {"because", "but", "and"} & {*clause}, text
+            assert not {*clause[:4]} & (verbs.keys() - {"plays", "does"}) or {"because", "but", "and"} & {*clause}, text
 
 
 def test_an_unknown_split_is_refused():
@@ -584,7 +580,7 @@ def test_joined_lines_are_the_sentences_in_order_with_their_alignments(tmp_path)
 def test_complete_sentences_are_those_of_the_grammar_in_the_same_splits(tmp_path):
     drawn = list(pairs("train", 300, complete=True))
     assert all(one.source[-1] in ".?" for one in drawn)
-    assert {one.target for one in drawn} & {one.english for one in talk.EXPRESSIONS} == set()
+    assert {one.source.rstrip(".?") for one in drawn} & {one.korean for one in talk.EXPRESSIONS} == set()
     held = {corpus.bag_of(one.target.rstrip(".?").lower().split()) for one in pairs("test", 300, complete=True)}
     assert not held & {corpus.bag_of(one.target.rstrip(".?").lower().split()) for one in drawn}
     paths = write(tmp_path, train=5, valid=2, test=2, complete=True)
