@@ -131,3 +131,17 @@ def test_what_cannot_be_built_is_refused(changes, words):
 def test_an_image_that_patches_do_not_divide_is_refused():
     with pytest.raises(ValueError, match="an image side has 13 pixels, which is not a multiple of the patch size, 4"):
         model().classify_images(torch.zeros(1, 3, 12, 13, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_positions_can_start_as_sinusoids_of_row_and_column(pooling):
+    grid = ViT(ViTConfig(**{**SMALL, "pooling": pooling, "init_positions": "2d"})).positions[-9:].view(3, 3, 16)
+    place = torch.arange(3.0)
+    for axis, part in ((place[:, None], grid[..., :8]), (place[None], grid[..., 8:])):
+        assert torch.allclose(part[..., 0], axis.sin().expand(3, 3), atol=1e-6)
+        assert torch.allclose(part[..., 1], axis.cos().expand(3, 3), atol=1e-6)
+
+
+def test_positions_start_random_by_default():
+    torch.manual_seed(0)
+    assert ViT(ViTConfig(**SMALL)).positions.abs().max() <= 0.04

@@ -14,6 +14,7 @@ from heed.config import from_data
 from heed.models.encoder_decoder import check
 from heed.models.system import System
 from heed.nn.attention import Attention, record
+from heed.nn.positions import sinusoids
 from heed.nn.transformer import MLP, Layer, PreNorm, ScaledPreNorm, Stack, gelu_tanh
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "gelu_tanh": gelu_tanh, "relu": F.relu}
@@ -43,6 +44,7 @@ class ViTConfig:
     qkv_bias: bool = True  # biases for queries, keys and values
     norm_eps: float = 1e-6  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
+    init_positions: Literal["normal", "2d"] = "normal"  # 2d: learned positions start as sinusoids of row and column
 
     def __post_init__(self):
         check(self)
@@ -90,6 +92,8 @@ class ViT(nn.Module):
         self.stack = Stack([_layer(c, rate) for rate in rates], nn.LayerNorm(c.dim, eps=c.norm_eps))
         self.head = nn.Linear(c.dim, c.labels) if c.labels else None  # none: a body that is to be trained further
         self._initialize(c.init_std)
+        if c.init_positions == "2d":
+            self._place_patches()
 
     def classify_images(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b labels"]:
         return self.head(self.image_vectors(images))
@@ -191,6 +195,15 @@ class ViT(nn.Module):
         for weight in (self.positions, self.first):
             if weight is not None:
                 nn.init.trunc_normal_(weight, 0.0, std, -2 * std, 2 * std)
+
+    @torch.no_grad()
+    def _place_patches(self) -> None:
+        """Half of each position tells the row, half the column: neighbours are alike from the first step."""
+        side = self.config.size // self.config.patch
+        axis = sinusoids(side, self.config.dim // 2).to(self.positions)
+        rows, columns = axis[:, None].expand(-1, side, -1), axis[None].expand(side, -1, -1)
+        grid = torch.cat([rows, columns], dim=-1).flatten(0, 1)
+        self.positions[len(self.positions) - len(grid) :, : grid.shape[1]] = grid
 
 
 def interpolate(positions: Float[Tensor, "t dim"], side: int, rows: int, columns: int) -> Float[Tensor, "n dim"]:
