@@ -21,7 +21,7 @@ from heed.data.synthetic.phrasebook.korean_inflection import (
 from heed.data.synthetic.phrasebook.lexicon import ADJECTIVES, HE, ME, SHE, THEY, VERBS, YOU
 
 # the first pairs of seed 0, as drawn when the grammar was written; they change when the grammar does
-FROZEN = ["지훈 씨는 집 세 채를 혼자 지어요.", "이 꽃은 얼마입니까?", "철수야, 하나 추천해 주세요^^"]
+FROZEN = ["지훈 씨는 집 세 채를 혼자 지어요.", "같이 사진 찍자ㅎㅎ", "박물관에 어떻게 가죠"]
 
 
 @pytest.fixture(scope="module")

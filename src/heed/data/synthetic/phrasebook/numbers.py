@@ -88,7 +88,7 @@ def english(number: int) -> str:
 
 def draw_amount(rng: Random) -> int:
     """A price as shops have them: two digits and zeros."""
-    return pick(rng, (100, 1000, 1000, 1000, 10_000, 10_000)) * (1 + int(rng.random() * 20)) + pick(rng, (0, 0, 500))
+    return pick(rng, (100, 100, 500, 1000, 1000, 10_000, 10_000)) * (1 + int(rng.random() ** 2 * 99))
 
 
 def price(rng: Random) -> tuple[str, str]:

@@ -85,6 +85,12 @@ TOPICS = {
 EXPRESSIONS = [one for table in TOPICS.values() for one in read(table)]
 STATED = {one.korean for one in EXPRESSIONS if not one.asks}
 CLEAR = {one.korean for one in EXPRESSIONS if one.asks} - STATED  # questions that are nothing else without their mark
+SHORT = [  # what is said most: drawn more often than the rest
+    one
+    for name in ("greetings", "thanks", "apologies", "answers", "feelings")
+    for one in read(TOPICS[name])
+    if len(one.korean.split()) <= 2
+]
 FIRST = [one for name in ("greetings", "thanks", "apologies") for one in read(TOPICS[name]) if not one.asks]
 BEFORE_NAMES = {*FIRST}  # others might take the name for their object
 EXAMPLES = [  # of what one may ask of a model that was trained on the phrasebook
@@ -112,7 +118,7 @@ def final_mark(rng: Random, text: str, asks: bool, chat: bool = False) -> str:
 
 def expression_line(rng: Random) -> Line:
     """A set expression, alone or to someone by name."""
-    one = pick(rng, EXPRESSIONS)
+    one = pick(rng, SHORT if rng.random() < 0.25 else EXPRESSIONS)
     source, target = one.korean.split(), said_first(one.english.rstrip(".?")).split()
     if len(source) <= 3 and rng.random() < 0.1:  # as it is often typed: 뭐해, 어디가세요
         source = ["".join(source)]

@@ -85,6 +85,9 @@ _RESTAURANT = """
 {meal} (먹자|먹읍시다) = let's eat {meal}.
 {meal} (먹을까|먹을까요|먹을래|먹을래요) = shall we eat {meal}?
 {meal:으로} 뭐/w (먹었어|먹었어요|드셨어요) = what/w did you eat for {meal}?
+{meal} 뭐/w (먹었어|먹었어요|드셨어요) = what/w did you eat for {meal}?
+오늘/t {meal} 뭐/w (먹었어|먹었어요|드셨어요) = what/w did you eat for {meal} today/t?
+{meal} 뭐/w (먹을까|먹을까요|먹지) = what/w shall we eat for {meal}?
 {meal:은} 뭐/w (먹을까|먹을까요|먹지) = what/w shall we eat for {meal}?
 """
 _SHOPPING = """
