@@ -72,6 +72,7 @@ def measure(command: Sequence[str], threads: int, root: Path, cache: Path) -> Ru
     """Run a command to its end; RuntimeError with its last words if it fails."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         settings = turns.environment(threads, root) | {"HEED_CACHE": str(cache)}
+        settings.pop("PYTHONDONTWRITEBYTECODE", None)  # the first run compiles
         start = time.perf_counter()
         process = subprocess.Popen(list(command), cwd=root, env=settings, stdout=out, stderr=err)
         _, status, used = os.wait4(process.pid, 0)

@@ -2,8 +2,10 @@
 
 import builtins
 import errno
+import gc
 import importlib
 import io
+import multiprocessing
 import os
 import pkgutil
 import resource
@@ -14,14 +16,16 @@ import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 CPU_SECONDS, WALL_SECONDS = 60, 900  # of one command; more is a hang
 HANGS = (-signal.SIGALRM, -signal.SIGXCPU)  # how such a command ends
 KILLED = 77  # the exit code of a child that the shim ends
-BLOCK = 10  # sentences that a teacher translates and writes together, instead of 2,000
+BLOCK = 10  # sentences that are translated or tagged and written together, instead of 2,000
 ERRORS = {"write": errno.ENOSPC, "fsync": errno.EIO}
+DATA = "data"  # the folder that commands learn from
 TRIED: set[str] = set()  # names of modules that commands have imported
 IMPORTED = ("cli", "tasks", "runs", "products", "models", "vocabularies")
 
@@ -58,6 +62,8 @@ def warm() -> None:
 
     torch.set_num_threads(1)
     assert heed
+    gc.collect()
+    gc.freeze()  # children would copy what a collection of theirs marks
 
 
 def call(words: Sequence[str], folder: Path, stop: Stop | None = None) -> tuple[Answer, int]:
@@ -95,7 +101,7 @@ def _run(words: list[str], folder: Path, files: list[Path], stop: Stop | None) -
         os.environ["HEED_CACHE"] = str(folder / "cache")
         os.environ["COLUMNS"] = "400"
         tempfile.tempdir = str(folder)
-        _small_blocks()
+        _make_quick()
         shim = Shim(stop, files[2])
         from heed.cli.main import main
 
@@ -114,10 +120,18 @@ def _run(words: list[str], folder: Path, files: list[Path], stop: Stop | None) -
         os._exit(code)
 
 
-def _small_blocks() -> None:
+def _make_quick() -> None:
+    """Small blocks and validation data, no fonts in pages, and batches made in forks: a new interpreter imports all again."""
+    from heed.data.synthetic import phrasebook
+    from heed.lab import viewer
+    from heed.products import text_batches
     from heed.runs import backtranslate, distill
 
-    backtranslate.BLOCK = distill.BLOCK = BLOCK
+    backtranslate.BLOCK = distill.BLOCK = text_batches.CHUNK = BLOCK
+    phrasebook.write = partial(phrasebook.write, valid=BLOCK, test=BLOCK)
+    viewer.find_fonts, viewer.font_faces = lambda text: None, lambda fonts: ""
+    fork = multiprocessing.get_context("fork")
+    multiprocessing.get_context = lambda method=None: fork
 
 
 class Shim:
@@ -214,6 +228,12 @@ class _Raw(io.FileIO):
 
 
 def copy(source: Path, folder: Path) -> None:
-    """Make a folder equal to another one."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(source, folder)
+    """Make a folder equal to another one, but for its data, which no command changes."""
+    folder.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        if path.is_dir() and path.name != DATA:
+            shutil.rmtree(path)
+        elif path.is_file():
+            path.unlink()
+    kept = shutil.ignore_patterns(DATA) if (folder / DATA).is_dir() else None
+    shutil.copytree(source, folder, ignore=kept, dirs_exist_ok=True)

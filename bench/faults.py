@@ -1,36 +1,31 @@
 """Does Heed notice? Files that it wrote are damaged, and its writes fail or are its last: `make check-faults`.
 
 After each fault the next command runs. It must give the results that it gives without the fault, or one sentence and an exit
-code that is not 0. Children are forked, so that thousands of cases fit into minutes.
+code that is not 0. Children are forked, so that thousands of cases fit into minutes. A run that was interrupted goes on where
+it was if it is started again with the same options.
 """
 
 import argparse
 import hashlib
-import json
 import os
-import resource
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.fault_children import HANGS, KILLED, Answer, Stop, call, copy, warm
 from bench.fault_damage import Damage, damages
-from bench.fault_scenes import Probe, Scene, scenes, trainings, write_data
+from bench.fault_records import Found, begin, end, read, write_down
+from bench.fault_scene import Probe, Scene
+from bench.fault_scenes import TRANSLATOR, scenes, trainings, write_data
 
-
-class Found(NamedTuple):
-    """What came of one case: an outcome that is allowed, or what is wrong."""
-
-    scene: str
-    case: str
-    outcome: str
-    says: str = ""
-    good: bool = True
+PASSES = 8  # over all scenes, each with its part of the cases
 
 
 class State(NamedTuple):
@@ -45,9 +40,13 @@ class Work:
 
     def __init__(self, root: Path):
         self.root, self.folder = root, root / "work"
+        self.right: dict[str, dict[str, State]] = {}  # of scenes and probes without a fault
 
     def begin(self, scene: str, make: Sequence[str], name: str, kill: str = "") -> Path:
-        """Make a scene once; it is kept under `name`."""
+        """Make a scene once; it is kept under its name and `name`."""
+        kept = self.root / f"{scene} {name}"
+        if kept.is_dir():
+            return kept
         shutil.rmtree(self.folder, ignore_errors=True)
         write_data(self.folder / "data")
         for number, command in enumerate(make, 1):
@@ -55,8 +54,6 @@ class Work:
             answer, _ = call(command.split(), self.folder, stop)
             if answer.code != (KILLED if stop else 0):
                 raise SystemExit(f"{scene}: `heed {command}` ended with {answer.code}: {answer.err or answer.out}")
-        kept = self.root / name
-        shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(self.folder, kept)
         return kept
 
@@ -80,12 +77,13 @@ def cases(scene: Scene, kept: Path, others: Path | None) -> Iterator[tuple[Probe
             name = path.relative_to(kept).as_posix()
             if name in scene.left_out:
                 continue
-            for damage in damages(path, path.read_bytes(), counterpart(name, others), f"{probe.name} {name}"):
+            content = path.read_bytes()
+            for damage in damages(path, content, counterpart(name, content, others), f"{probe.name} {name}"):
                 yield probe, name, damage
 
 
-def counterpart(name: str, others: Path | None) -> bytes | None:
-    """The same file of the other run. In the cache, folders are named by their content."""
+def counterpart(name: str, content: bytes, others: Path | None) -> bytes | None:
+    """The same file of the other run, if it is another. In the cache, folders are named by their content."""
     if others is None:
         return None
     folder, _, rest = name.partition("/")
@@ -93,7 +91,8 @@ def counterpart(name: str, others: Path | None) -> bytes | None:
     found = [others / name] if folder != "cache" else sorted(others.glob(f"cache/{kind}-*/{Path(name).name}"))
     if folder == "cache" and "/" not in rest:
         found = sorted(others.glob(f"cache/{kind}-*{Path(name).suffix}"))
-    return next((path.read_bytes() for path in found if path.is_file()), None)
+    contents = (path.read_bytes() for path in found if path.is_file())
+    return next((own for own in contents if own != content), None)
 
 
 def judge(found: State, right: State) -> tuple[str, bool]:
@@ -116,18 +115,14 @@ def judge(found: State, right: State) -> tuple[str, bool]:
     return "one sentence, and nothing done", True
 
 
-def damaged(scene: Scene, work: Work, share: tuple[int, int], only: str, every: int) -> Iterator[Found]:
-    """All damages of a scene."""
+def damaged(scene: Scene, work: Work, share: tuple[int, int], given: argparse.Namespace, done: int) -> Iterator[Found]:
+    """All damages of a scene but the first that are done."""
     kept = work.begin(scene.name, scene.make, "kept", scene.kill)
     others = work.begin(scene.name, scene.other, "others", scene.kill) if scene.other else None
-    right: dict[str, State] = {}
-    for number, (probe, name, damage) in enumerate(cases(scene, kept, others)):
-        if (
-            number % share[1] != share[0]
-            or (number // share[1]) % every
-            or only not in f"{scene.name}: {probe.name}: {name}"
-        ):
-            continue
+    right = work.right.setdefault(scene.name, {})
+    mine = islice(cases(scene, kept, others), share[0], None, share[1] * given.every)
+    chosen = (own for own in mine if given.only in f"{scene.name}: {own[0].name}: {own[1]}")
+    for probe, name, damage in islice(chosen, done, None):
         if probe.name not in right:
             copy(kept, work.folder)
             right[probe.name] = work.run(probe.commands, probe.results)
@@ -140,7 +135,7 @@ def damaged(scene: Scene, work: Work, share: tuple[int, int], only: str, every: 
         yield Found(scene.name, f"{probe.name}: {name} {damage.name}", outcome, found.answer.err.strip()[-900:], good)
 
 
-def stopped(name: str, work: Work, share: tuple[int, int], every: int) -> Iterator[Found]:
+def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Namespace, done: int) -> Iterator[Found]:
     """A training that is killed at each of its writes, or fails there, and is resumed; by turns the disk stays full."""
     command, results = trainings()[name]
     shutil.rmtree(work.folder, ignore_errors=True)
@@ -152,55 +147,64 @@ def stopped(name: str, work: Work, share: tuple[int, int], every: int) -> Iterat
     right = State(answer, {name: digest(work.folder / name) for name in results})
     if answer.code or not writes:
         raise SystemExit(f"{name} fails without a fault: {answer}")
-    for number in range(1 + share[0], writes + 1, share[1] * every):
-        for kind in ("kill", "full" if number // 2 % 2 else "fail"):
-            copy(fresh, work.folder)
-            first, _ = call(command.split(), work.folder, Stop(number, kind))
-            said = judge(State(first, right.results), right) if first.code != KILLED else ("killed", True)
-            if not said[1]:
-                yield Found(name, f"{kind} at write {number} of {writes}", said[0], first.err[-900:], False)
-                continue
-            found = work.run([f"{command} --resume"], results)
-            same = found.answer.code == 0 and found.results == right.results
-            left = [path.name for path in work.folder.rglob("*.part")]
-            outcome = f"{kind}: " + (
-                "resumed to the same"
-                if same
-                else "NOT RESUMED TO THE SAME"
-                if found.answer.code == 0
-                else "NOT RESUMED"
-            )
-            if same and left:
-                outcome, same = f"{kind}: LEFT BEHIND {left[0]}", False
-            yield Found(name, f"{kind} at write {number} of {writes}", outcome, found.answer.err[-900:], same)
+    numbers = range(1 + share[0], writes + 1, share[1] * given.every)
+    stops = (Stop(number, kind) for number in numbers for kind in kinds(name, number))
+    for stop in islice(stops, done, None):
+        copy(fresh, work.folder)
+        outcome, good, says = resumed_after(stop, command, work, right)
+        yield Found(name, f"{stop.kind} at write {stop.number} of {writes}", outcome, says[-900:], good)
 
 
-def work_on(share: tuple[int, int], given: argparse.Namespace, out: Path, root: Path) -> None:
-    """One of the workers: it takes its share of the cases, and writes what came of them."""
-    work = Work(root)
-    with open(out, "w", encoding="utf-8") as file:
+def kinds(name: str, number: int) -> Sequence[str]:
+    """What happens at a write: it is the last, and it fails. Most writes are the same in all trainings, so they fail in one of them."""
+    failing = "full" if number // 2 % 2 else "fail"
+    return ("kill", failing) if name == TRANSLATOR or number % 3 == 0 else ("kill",)
+
+
+def resumed_after(stop: Stop, command: str, work: Work, right: State) -> tuple[str, bool, str]:
+    """What comes of a training that is stopped and resumed, whether that is allowed, and what the last command said."""
+    first, _ = call(command.split(), work.folder, stop)
+    if first.code != KILLED:
+        outcome, good = judge(State(first, right.results), right)
+        if not good:
+            return outcome, False, first.err
+    found = work.run([f"{command} --resume"], list(right.results))
+    if found.answer.code:
+        return f"{stop.kind}: NOT RESUMED", False, found.answer.err
+    if found.results != right.results:
+        return f"{stop.kind}: NOT RESUMED TO THE SAME", False, found.answer.err
+    if left := [path.name for path in work.folder.rglob("*.part")]:
+        return f"{stop.kind}: LEFT BEHIND {left[0]}", False, found.answer.err
+    return f"{stop.kind}: resumed to the same", True, found.answer.err
+
+
+def work_on(number: int, given: argparse.Namespace, root: Path) -> None:
+    """One of the workers: it takes its share of the cases, and writes what came of them.
+
+    Each scene is visited several times, so that an interrupted run has tried an even part of each.
+    """
+    work, shares = Work(root), given.workers * PASSES
+    for first in range(number, shares, given.workers):
+        share, own = (first, shares), f"{first + 1}-of-{shares}"
         for scene in scenes():
-            if any(own in scene.name for own in given.scene) and "damage" in given.what:
-                for found in damaged(scene, work, share, given.only, given.every):
-                    file.write(json.dumps(found) + "\n")
-                    file.flush()
+            if any(part in scene.name for part in given.scene) and "damage" in given.what:
+                find = partial(damaged, scene, work, share, given)
+                write_down(given.out / f"damage {scene.name} {own}.jsonl", find)
         for name in trainings():
-            if any(own in name for own in given.scene) and "stop" in given.what:
-                for found in stopped(name, work, share, given.every):
-                    file.write(json.dumps(found) + "\n")
-                    file.flush()
+            if any(part in name for part in given.scene) and "stop" in given.what:
+                write_down(given.out / f"stop {name} {own}.jsonl", partial(stopped, name, work, share, given))
 
 
 def run(given: argparse.Namespace, root: Path) -> tuple[list[Found], bool]:
     """All workers; what was found, and whether all of them came to their end."""
-    children, outs = [], [root / f"found-{number}.jsonl" for number in range(given.workers)]
-    for number, out in enumerate(outs):
+    children = []
+    for number in range(given.workers):
         child = os.fork()
         if not child:
             code = 1
             try:
                 (root / str(number)).mkdir()
-                work_on((number, given.workers), given, out, root / str(number))
+                work_on(number, given, root / str(number))
                 code = 0
             except SystemExit as error:
                 print(error, file=sys.stderr)
@@ -211,9 +215,7 @@ def run(given: argparse.Namespace, root: Path) -> tuple[list[Found], bool]:
             os._exit(code)
         children.append(child)
     ended = [os.waitpid(child, 0)[1] == 0 for child in children]
-    return [Found(*json.loads(line)) for out in outs if out.is_file() for line in out.open(encoding="utf-8")], all(
-        ended
-    )
+    return read(given.out), all(ended)
 
 
 def main() -> int:
@@ -224,26 +226,32 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="only each n-th case")
     parser.add_argument("--what", nargs="+", default=["damage", "stop"], choices=["damage", "stop"])
     parser.add_argument("--shown", type=int, default=40, help="how many of the wrong ones are shown in full")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/faults"), help="where the outcomes are kept until all are there"
+    )
     given = parser.parse_args()
     if not hasattr(os, "fork"):
         raise SystemExit("check-faults needs fork, which this system does not have: run it on Linux or macOS")
     began = time.monotonic()
+    begin(given)
     warm()
     memory = Path("/dev/shm")  # a disk would wait for each fsync
     with tempfile.TemporaryDirectory(prefix="heed-faults-", dir=memory if memory.is_dir() else None) as root:
         found, whole = run(given, Path(root))
     show(found, given.shown)
-    wrong = sum(not one.good for one in found)
-    minutes, work = (time.monotonic() - began) / 60, resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = (work.ru_utime + work.ru_stime) / 60
-    print(f"\n{len(found):,} cases in {minutes:.1f} minutes ({spent:.1f} of a core); {wrong:,} are wrong.")
+    wrong, minutes = sum(not one.good for one in found), (time.monotonic() - began) / 60
+    of_core = sum(one.seconds for one in found) / 60
+    print(f"\n{len(found):,} cases, {of_core:.1f} minutes of a core ({minutes:.1f} on the clock); {wrong:,} are wrong.")
+    if whole:
+        end(given.out)
     return int(bool(wrong) or not whole or not found)
 
 
 def show(found: Sequence[Found], shown: int) -> None:
     """What came of each scene, and the wrong ones."""
     for scene in dict.fromkeys(one.scene for one in found):
-        print(f"{scene}:")
+        seconds = sum(one.seconds for one in found if one.scene == scene)
+        print(f"{scene}: {seconds:,.0f} seconds of a core")
         for outcome, count in sorted(Counter(one.outcome for one in found if one.scene == scene).items()):
             print(f"  {count:6,}  {outcome}")
     for one in [one for one in found if not one.good][:shown]:

@@ -1,6 +1,5 @@
 """Test files in processes of their own, with a copy of the source in which a fault can be put: for bench/mutants.py."""
 
-import ast
 import gc
 import importlib
 import inspect
@@ -12,10 +11,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -24,12 +22,10 @@ import jaxtyping
 import pytest
 
 from bench.mutations import Mutant
+from bench.near_tests import ROOT, SOURCE
 from bench.reach import HOOK, STREAM, Reached, Recorder, read
 from bench.reach import SOURCE as TRACED
 
-ROOT = Path(__file__).parent.parent
-SOURCE, TESTS = ROOT / "src", ROOT / "tests"
-SAME_FOLDER = 3  # how near a test file is that is in the folder of the module, but imports nothing of it
 RECORDING = 100  # seconds of a test file, while its lines are recorded: tests after that are not used
 MORE_CPU, MORE_WALL = (
     (5, 30),
@@ -40,45 +36,6 @@ TOO_LONG = " (too long)"
 LOADED = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")  # the libraries below
 LIBRARIES = ("numpy", "torch", "hypothesis", "beartype", "jaxtyping", "sacrebleu", "sentencepiece", "safetensors.torch",
              "tokenizers", "ctranslate2", "fastapi", "httpx", "transformers")  # fmt: skip
-
-
-@cache
-def imported(path: Path) -> frozenset[Path]:
-    """The files of Heed and of its tests that a file imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            own = (SOURCE if name.split(".")[0] == "heed" else ROOT).joinpath(*name.split("."))
-            found |= {file for file in (own.with_suffix(".py"), own / "__init__.py") if file.is_file()}
-    return frozenset(found - {path})
-
-
-def nearest(path: Path, tests: Sequence[Path], most: int) -> list[Path]:
-    """The test files to try: of the module's name first, then those that reach it by the fewest imports."""
-    folder = TESTS / path.relative_to(SOURCE / "heed").parent
-
-    def rank(test: Path) -> tuple:
-        named = test.parent == folder and path.stem in test.stem
-        steps = _steps(test).get(path, 99)
-        return not named, min(steps, SAME_FOLDER) if test.parent == folder else steps, test.parent != folder, test
-
-    ranked = sorted(tests, key=rank)
-    return [test for test in ranked if rank(test)[1] < 99][:most]
-
-
-@cache
-def _steps(test: Path) -> dict[Path, int]:
-    """How many imports away each file is from a test file."""
-    found, waiting = {test: 0}, deque([test])
-    while waiting:
-        path = waiting.popleft()
-        for one in imported(path) - found.keys():
-            found[one] = found[path] + 1
-            waiting.append(one)
-    return found
 
 
 class Selection:
@@ -115,12 +72,13 @@ def put(path: Path, fault: Mutant) -> bool:
     by_name = defaultdict(dict)
     for one in sorted(loaded, key=lambda one: one.__code__.co_firstlineno):
         by_name[one.__code__.co_qualname].setdefault(one.__code__, []).append(one)
-    if (name := fault.function) in by_name and len(by_name[name]) == len(new[name]):
-        for old, code in zip(by_name[name].values(), new[name], strict=True):
-            for one in old:
-                one.__code__ = code
-        return True
-    return False
+    own, now = by_name[fault.function], new[fault.function]
+    if not own or [len(code.co_freevars) for code in own] != [len(code.co_freevars) for code in now]:
+        return False  # without super(), a function has one variable less, and Python would refuse its code
+    for old, code in zip(own.values(), now, strict=True):
+        for one in old:
+            one.__code__ = code
+    return True
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -229,7 +187,10 @@ class Copy:
     def _child(self, work: Callable[[], int], cpu: int, scratch: str) -> None:
         try:
             os.setsid()
-            resource.setrlimit(resource.RLIMIT_CPU, (used := int(time.process_time()) + cpu, used))
+            most = resource.getrlimit(resource.RLIMIT_CPU)[1]  # of the process that this is a fork of
+            until = int(time.process_time()) + cpu
+            until = until if most == resource.RLIM_INFINITY else min(until, most)
+            resource.setrlimit(resource.RLIMIT_CPU, (until, until))
             nothing = os.open(os.devnull, os.O_RDWR)
             for number in range(3):
                 os.dup2(nothing, number)

@@ -12,9 +12,11 @@ from typing import NamedTuple
 import jaxtyping
 import pytest
 
-from bench.faulty_copy import LOADED, ROOT, Copy, Selection, put
+from bench.faulty_copy import LOADED, Copy, Selection, put
 from bench.mutations import Mutant
+from bench.near_tests import ROOT
 
+UNTIL_THE_END = 6  # times the seconds of a look
 NOT_LOADED = 97  # the fault is in no function that is loaded already: it takes another look
 
 
@@ -40,16 +42,25 @@ class FirstLook:
         return True
 
     def killer(self, look: Look) -> str | None:
-        """The first test that fails with the fault, in so many seconds, and passes without it."""
-        items = [item for test in look.tests for item in self._ordered(test, look)]
-        with self.copy.faulty(look.path, look.mutant):
-            found = self._failed(items)
-        alone = [item for item in items if item.nodeid == found]
-        return found if alone and self._failed(alone) is None else None
+        """The first test that fails with the fault, in so many seconds of each file, and passes without it."""
+        for test in look.tests:
+            items = self._ordered(test, look)
+            with self.copy.faulty(look.path, look.mutant):
+                found = self._failed(items)
+            alone = [item for item in items if item.nodeid == found]
+            if alone and self._passes(alone):
+                return found
+        return None
 
     def _ordered(self, test: Path, look: Look) -> list[pytest.Item]:
+        """The tests of a file, those first that mention the place."""
         about = [*look.mutant.inside[-1:], look.path.stem]
         return sorted(self.items[test], key=lambda one: -sum(name in inspect.getsource(one.function) for name in about))
+
+    def _passes(self, items: Sequence[pytest.Item]) -> bool:
+        """Without a fault a test may take longer: it does not end where it would fail."""
+        answer, seconds = self.copy.folder / "failed", UNTIL_THE_END * self.seconds
+        return self.copy.in_a_fork(lambda: self._run(items, answer), seconds, 40 * seconds) == 0
 
     def _failed(self, items: Sequence[pytest.Item]) -> str | None:
         answer = self.copy.folder / "failed"

@@ -234,5 +234,5 @@ def draw_without_cache(model: ImageTransformer, count: int, seed: int) -> np.nda
     values = torch.zeros(count, c.max_length, c.channels // c.values, dtype=torch.long, device=device)
     for turn in range(c.max_length):
         states = model.pixel_states(model.in_place(values))[:, turn]
-        values[:, turn] = model.output.sample(states, 1.0, generator)
+        values[:, turn] = model.sample_values(states, turn, values.flatten(1), 1.0, generator)
     return model.in_place(values).cpu().numpy()

@@ -7,32 +7,33 @@ Results are kept in runs/mutants: a fault that was tried is not tried again, so 
 
 import argparse
 import hashlib
-import json
 import os
-import random
 import sys
 import tempfile
 import time
 import tomllib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache, cached_property
+from functools import cache
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.faulty_copy import ROOT, SOURCE, TESTS, Copy, nearest
+from bench.faulty_copy import Copy
 from bench.first_look import Look, look_at
-from bench.mutations import Mutant, count, mutant
+from bench.mutations import Mutant, mutant
+from bench.near_tests import ROOT, SOURCE, TESTS, nearest
 from bench.reach import Kept, Reached
+from bench.sample import drawn, keep
+from bench.verdicts import Looked, Results, Verdict
 
 LEFT_OUT = ("lab", "page")
 ON_A_GPU = ("kernels", "cuda", "accelerated", "cuda_text.py")  # Triton and CUDA graphs
 BAR = 0.95
 EQUIVALENT = Path(__file__).parent / "equivalent.toml"
 RESULTS = ROOT / "runs" / "mutants"
-AS_THEY_ARE, SOON = 2, 4.0  # the nearest test files that are tried without a record, and for how many seconds
+AS_THEY_ARE = 3  # the nearest test files that are tried without a record
 LOOKED_AT = 2  # times as many test files are looked at as may be run: some do not reach the fault
 
 
@@ -44,6 +45,9 @@ class Fault(NamedTuple):
 
     def mutant(self) -> Mutant:
         return _mutant(self.path, self.number)
+
+    def nearest(self, tests: Sequence[Path], most: int) -> list[Path]:
+        return nearest(self.path, tests, most, self.mutant().inside)
 
     def key(self) -> str:
         """The same for as long as the file and the rules do not change, whatever else is drawn."""
@@ -60,19 +64,8 @@ def _mutant(path: Path, number: int) -> Mutant:
     return mutant(path.read_text("utf-8"), number)
 
 
-class Verdict(NamedTuple):
-    """What became of a fault: the test that noticed, if one did, and how many test files run the place."""
-
-    key: str
-    told: str
-    killer: str | None
-    files: int
-
-
 def draw(paths: Iterable[Path], size: int, seed: int) -> list[Fault]:
-    """Some of all faults, drawn evenly."""
-    every = [Fault(path, number) for path in sorted(paths) for number in range(count(path.read_text("utf-8")))]
-    return random.Random(seed).sample(every, min(size, len(every)))
+    return [Fault(*one) for one in drawn(paths, size, seed)]
 
 
 def sources(gpu: bool) -> list[Path]:
@@ -96,8 +89,8 @@ def equivalent(fault: Fault, listed: Iterable[dict]) -> str | None:
 class Judge:
     """Runs the tests for one fault after another."""
 
-    def __init__(self, copy: Copy, kept: Kept):
-        self.copy, self.kept, self.known = copy, kept, {}
+    def __init__(self, copy: Copy, kept: Kept, soon: float):
+        self.copy, self.kept, self.soon, self.known = copy, kept, soon, {}
 
     def reached(self, test: Path) -> Reached:
         if self.recorded(test) is None:
@@ -129,10 +122,10 @@ class Judge:
         """The nearest test files are tried first as they are: what they run may take longer to record."""
         own = fault.mutant()
         about = [own.inside[-1], fault.path.stem] if own.inside else [fault.path.stem]
-        for test in [test for test in tests[:AS_THEY_ARE] if self.recorded(test) is None]:
+        for test in [test for test in tests[:AS_THEY_ARE] if self.soon and self.recorded(test) is None]:
             with self.copy.faulty(fault.path, own):
-                killer = self.copy.failed_soon(test, about, SOON)
-            if killer and self.copy.failed(test, [killer] if "::" in killer else [], SOON) is None:
+                killer = self.copy.failed_soon(test, about, self.soon)
+            if killer and self.copy.failed(test, [killer] if "::" in killer else [], self.soon) is None:
                 return killer
         return None
 
@@ -162,50 +155,46 @@ class Judge:
         return self.copy.failed(test, names, self._limit(test, names)) is None
 
 
-class Results:
-    """What is known of faults: one line each; a later line counts."""
-
-    def __init__(self, folder: Path):
-        self.path = folder / "results.jsonl"
-
-    @cached_property
-    def known(self) -> dict[str, Verdict]:
-        lines = self.path.read_text("utf-8").splitlines() if self.path.is_file() else []
-        return {verdict.key: verdict for verdict in (Verdict(**json.loads(line)) for line in lines)}
-
-    def add(self, verdict: Verdict) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(verdict._asdict(), ensure_ascii=False) + "\n")
-
-
-def glance(faults: Sequence[Fault], minutes: float) -> None:
-    """Looks at faults in functions with the nearest tests, all in one process; keeps what was noticed."""
-    tests, results = sorted(TESTS.rglob("test_*.py")), Results(RESULTS)
-    some = [fault for fault in faults if fault.mutant().function]
-    looks = [Look(fault.path, fault.mutant(), nearest(fault.path, tests, AS_THEY_ARE)) for fault in some]
+def glance(faults: Sequence[Fault], soon: float, minutes: float) -> None:
+    """Looks at faults in functions with the nearest tests, all in one process; keeps what was noticed. Another look at
+    a fault is taken only when its tests have changed, or may take longer.
+    """
+    tests, results, looked = sorted(TESTS.rglob("test_*.py")), Results(RESULTS), Looked(RESULTS)
+    some = [(fault, fault.nearest(tests, AS_THEY_ARE)) for fault in faults if fault.mutant().function]
+    some = [(fault, own) for fault, own in some if not looked.holds(fault.key(), own, soon)]
+    if not some:
+        return
 
     def tell(number: int, killer: str | None) -> None:
-        fault = some[number]
+        fault, own = some[number]
+        looked.add(fault.key(), own, soon)
         if killer:
             results.add(Verdict(fault.key(), fault.told(), killer, 1))
         print(f"{f'noticed by {killer}' if killer else 'another look'}: {fault.told()}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
-        look_at(Copy(Path(folder)), looks, SOON, minutes, tell)
+        looks = [Look(fault.path, fault.mutant(), own) for fault, own in some]
+        look_at(Copy(Path(folder)), looks, soon, minutes, tell)
 
 
-def run(faults: Sequence[Fault], files: int, seconds: float, minutes: float) -> None:
-    """Tries faults for so many minutes."""
+def run(faults: Sequence[Fault], files: int, soon: float, seconds: float, minutes: float) -> None:
+    """Tries faults for so many minutes: a first look at all of them, then more tests for those that are left."""
     tests, ends, results = sorted(TESTS.rglob("test_*.py")), time.monotonic() + 60 * minutes, Results(RESULTS)
-    if not files:
-        return glance(faults, minutes)
+    if soon:  # in a process of its own, since it loads all of these tests
+        look = get_context("fork").Process(target=glance, args=(faults, soon, minutes))
+        look.start()
+        look.join()
+    known, looked = results.known, Looked(RESULTS)
+    left = [fault for fault in faults if fault.key() not in known or not known[fault.key()].killer]
+    if not files or not left:
+        return
     with tempfile.TemporaryDirectory(prefix="heed-mutants-") as folder:
-        judge = Judge(Copy(Path(folder)), Kept(RESULTS / "reach", SOURCE))
-        for fault in faults:
+        judge = Judge(Copy(Path(folder)), Kept(RESULTS / "reach", SOURCE), soon)
+        for fault in left:
             if time.monotonic() > ends:
                 break
-            verdict = judge.verdict(fault, nearest(fault.path, tests, LOOKED_AT * files), files, seconds)
+            judge.soon = 0 if looked.holds(fault.key(), fault.nearest(tests, AS_THEY_ARE), soon) else soon
+            verdict = judge.verdict(fault, fault.nearest(tests, LOOKED_AT * files), files, seconds)
             results.add(verdict)
             seen = f"noticed by {verdict.killer}" if verdict.killer else f"NOT NOTICED ({verdict.files} files)"
             print(f"{seen}: {verdict.told}", flush=True)
@@ -239,9 +228,16 @@ def main() -> int:
         default=4,
         help="test files of which the tests that run the place are run, the nearest first; 0: a first look",
     )
+    parser.add_argument(
+        "--soon",
+        type=float,
+        default=4,
+        help="CPU seconds of a first look at a fault with each of the nearest test files; 0: none",
+    )
     parser.add_argument("--seconds", type=float, default=40, help="tests that are run for each take this long at most")
     parser.add_argument("--workers", type=int, default=2, help="processes at once; each needs about a gigabyte")
     parser.add_argument("--only", default="", help="only files whose path has this in it, as in training/")
+    parser.add_argument("--keep", action="store_true", help="keep the sample: the same faults are drawn from then on")
     parser.add_argument("--again", action="store_true", help="try those again that were not noticed")
     given = parser.parse_args()
     if not hasattr(os, "fork"):
@@ -251,12 +247,15 @@ def main() -> int:
     torch.set_num_threads(1)
     paths = [path for path in sources(torch.cuda.is_available()) if given.only in path.as_posix()]
     faults, listed = draw(paths, given.size, given.seed), tomllib.loads(EQUIVALENT.read_text("utf-8"))["fault"]
+    if given.keep:
+        print(f"the sample is kept in {keep(faults, given.seed).relative_to(ROOT)}")
+        return 0
     excused = {fault: reason for fault in faults if (reason := equivalent(fault, listed))}
     known = Results(RESULTS).known
     done = {key for key, verdict in known.items() if verdict.killer or not given.again}
     waiting = [fault for fault in faults if fault not in excused and fault.key() not in done]
     shares = [waiting[number :: given.workers] for number in range(given.workers)]
-    most = given.files, given.seconds, given.minutes
+    most = given.files, given.soon, given.seconds, given.minutes
     if given.workers == 1:
         run(waiting, *most)
     else:

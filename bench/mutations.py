@@ -52,6 +52,11 @@ def count(source: str) -> int:
     return len(_places(ast.parse(source)))
 
 
+def described(source: str) -> list[tuple[int, str, str]]:
+    """The line of each fault, and the code there before and after."""
+    return [(node.lineno, _shown(node), _shown(change(deepcopy(node)))) for node, change in _places(ast.parse(source))]
+
+
 def mutant(source: str, number: int) -> Mutant:
     """One of these faults; they are numbered in the order of their lines."""
     tree = ast.parse(source)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heed.config import assignment, load_toml, override, parse_json, read, to_toml
+from heed.config import assignment, data_fields, from_data, load_toml, override, parse_json, read, to_toml
 
 
 @dataclass(frozen=True)
@@ -189,3 +189,13 @@ def test_toml_that_is_nested_too_deeply_is_a_wrong_value(tmp_path):
     (tmp_path / "deep.toml").write_text(f"x = {deep}", "utf-8")
     with pytest.raises(ValueError, match=r"deep\.toml is not valid TOML: it is nested too deeply"):
         load_toml(tmp_path / "deep.toml")
+
+
+def test_what_comes_from_the_data_is_known_by_name_and_has_a_default():
+    @dataclass
+    class Model:
+        dim: int = 8
+        words: int = from_data()
+        labels: int = from_data(2)
+
+    assert data_fields(Model) == {"words", "labels"} and asdict(Model()) == {"dim": 8, "words": 0, "labels": 2}

@@ -3,10 +3,12 @@
 import errno
 import io
 import os
+from argparse import Namespace
 
 import pytest
 from bench.fault_children import KILLED, Answer, Shim, Stop
 from bench.fault_damage import damages
+from bench.fault_records import Found, begin, end, read, write_down
 from bench.faults import State, judge
 
 RIGHT = State(Answer(0, "a\n", ""), {"model": "1"})
@@ -39,6 +41,38 @@ def test_every_damage_changes_a_file_each_in_its_own_way(tmp_path):
 )
 def test_only_the_same_or_one_sentence_is_right(answer, results, good):
     assert judge(State(answer, {"model": results}), RIGHT)[1] is good
+
+
+def test_an_interrupted_run_goes_on_with_the_next_case(tmp_path):
+    def find(done):
+        for number in range(done, 4):
+            if number == 2 and not done:
+                raise KeyboardInterrupt
+            yield Found("a scene", str(number), "the same")
+
+    path = tmp_path / "a scene.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        write_down(path, find)
+    assert [own.case for own in read(tmp_path)] == ["0", "1"] and not path.exists()
+    with open(path.with_suffix(".part"), "a", encoding="utf-8") as file:
+        file.write('["a scene", "2"')  # the end of a process that was killed
+    write_down(path, find)
+    assert [own.case for own in read(tmp_path)] == ["0", "1", "2", "3"]
+    write_down(path, lambda done: pytest.fail("it is complete"))
+
+
+def test_a_run_with_other_options_begins_anew(tmp_path):
+    given = Namespace(out=tmp_path / "out", every=1, shown=40)
+    for every, left in ((1, True), (2, False)):
+        begin(given)
+        write_down(given.out / "a scene.jsonl", lambda done: [Found("a scene", "case", "the same")])
+        given.every, given.shown = every, 10
+        begin(given)
+        assert bool(read(given.out)) is left
+    write_down(given.out / "a scene.jsonl", lambda done: [Found("a scene", "case", "the same")])
+    end(given.out)
+    begin(given)
+    assert not read(given.out)
 
 
 def in_child(folder, stop):

@@ -6,11 +6,14 @@ import sys
 import tomllib
 
 import pytest
-from bench.faulty_copy import ROOT, SOURCE, TESTS, Copy, nearest
+from bench.faulty_copy import Copy, put
 from bench.first_look import Look, look_at
 from bench.mutants import EQUIVALENT, Fault, Judge, Results, Verdict, draw, equivalent, sources
 from bench.mutations import count, mutant
+from bench.near_tests import ROOT, SOURCE, TESTS, nearest
 from bench.reach import Kept, Reached, Recorder, read
+from bench.sample import drawn, keep
+from bench.verdicts import Looked
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,13 @@ def test_the_tests_of_a_module_are_those_of_its_name_and_those_that_import_it():
     assert nearest(SOURCE / "heed/training/meter.py", tests, 2)[0] == tests[1]
     assert nearest(SOURCE / "heed/nn/transformer.py", tests, 1) == [tests[3]]
     assert tests[4] not in nearest(SOURCE / "heed/training/meter.py", tests, 9)
+
+
+def test_tests_that_mention_a_rare_word_of_the_place_are_nearer_than_others_of_its_folder():
+    tests = sorted(TESTS.rglob("test_*.py"))
+    assert TESTS / "cli/test_recommend.py" in nearest(SOURCE / "heed/tasks/recommendation.py", tests, 6, ["check"])
+    assert TESTS / "bulk/test_more_verbs.py" in nearest(SOURCE / "heed/cli/answer.py", tests, 3)
+    assert not any("page" in test.parts for test in nearest(SOURCE / "heed/service/http/images.py", tests, 99))
 
 
 @pytest.mark.parametrize(
@@ -178,11 +188,11 @@ def test_a_first_look_tries_faults_in_functions_with_tests_that_were_collected_o
 def test_a_fault_is_noticed_by_a_test_that_passes_without_it(tmp_path, monkeypatch):
     copy = Copy.__new__(Copy)
     copy.source, copy.times = tmp_path, 0
-    [fault] = draw([ROOT / "src/heed/training/duration.py"], 1, seed=0)
+    fault = Fault(ROOT / "src/heed/training/duration.py", 8)
     (tmp_path / "heed/training").mkdir(parents=True)
     own, clean = tmp_path / "heed/training/duration.py", fault.path.read_text("utf-8")
     lines = {"heed/training/duration.py": frozenset(range(1, 300))}
-    judge, ran = Judge(copy, Kept(tmp_path, tmp_path)), []
+    judge, ran = Judge(copy, Kept(tmp_path, tmp_path), soon=0), []
     judge.known = {
         "elsewhere": Reached({"a": 1.0}, {"a": {}}),
         "passes": Reached({"b": 3.0, "c": 1.0}, {"b": lines, "c": lines}),
@@ -204,17 +214,19 @@ def test_a_fault_is_noticed_by_a_test_that_passes_without_it(tmp_path, monkeypat
 
 
 def test_the_nearest_files_are_tried_before_anything_is_recorded(tmp_path, monkeypatch):
-    copy, [fault] = Copy.__new__(Copy), draw([ROOT / "src/heed/training/duration.py"], 1, seed=0)
+    copy, fault = Copy.__new__(Copy), Fault(ROOT / "src/heed/training/duration.py", 8)
     copy.source, copy.times = tmp_path, 0
     (tmp_path / "heed/training").mkdir(parents=True)
-    judge = Judge(copy, Kept(tmp_path, tmp_path))
+    judge = Judge(copy, Kept(tmp_path, tmp_path), soon=4)
     monkeypatch.setattr(judge, "recorded", lambda test: None)
     monkeypatch.setattr(judge, "reached", lambda test: Reached({}, {}))
     soon = {"chance": "chance::a", "near": "near::b"}
     monkeypatch.setattr(copy, "failed_soon", lambda test, about, seconds: soon.get(test) and copy.fault and soon[test])
     monkeypatch.setattr(copy, "failed", lambda test, names, seconds: names[0] if test == "chance" else None)
     assert judge.verdict(fault, ["chance", "near"], 1, 9.0).killer == "near::b"  # the other fails without the fault too
-    assert judge.verdict(fault, ["chance", "far", "near"], 1, 9.0) == Verdict(fault.key(), fault.told(), None, 0)
+    assert judge.verdict(fault, ["chance", "far", "farther", "near"], 1, 9.0) == Verdict(
+        fault.key(), fault.told(), None, 0
+    )
 
 
 def test_results_are_kept_and_the_last_counts(tmp_path):
@@ -236,3 +248,42 @@ def test_all_listed_faults_are_of_lines_in_the_source():
     for one in tomllib.loads(EQUIVALENT.read_text("utf-8"))["fault"]:
         lines = [line.strip() for line in (ROOT / one["path"]).read_text("utf-8").splitlines()]
         assert one["line"] in lines and one["reason"] and " -> " in one["change"], one
+
+
+def test_a_look_is_taken_again_only_with_other_tests_or_for_longer(tmp_path):
+    test = tmp_path / "test_a.py"
+    test.write_text("assert 1", "utf-8")
+    assert not Looked(tmp_path).holds("key", [test], 4)
+    Looked(tmp_path).add("key", [test], 4)
+    assert Looked(tmp_path).holds("key", [test], 4) and not Looked(tmp_path).holds("key", [test], 5)
+    assert not Looked(tmp_path).holds("other", [test], 4)
+    test.write_text("assert 2", "utf-8")
+    assert not Looked(tmp_path).holds("key", [test], 4)
+
+
+def test_a_function_that_has_lost_its_super_is_loaded_anew(tmp_path):
+    path, source = (
+        tmp_path / "own_module.py",
+        "class A(list):\n    def __init__(self):\n        super().__init__('ab')\n",
+    )
+    namespace = {"__name__": "own_module"}
+    exec(compile(source, str(path), "exec"), namespace)
+    [fault] = [made for made in (mutant(source, i) for i in range(count(source))) if made.after == "pass"]
+    assert put(path, fault) is False and namespace["A"]() == ["a", "b"]
+    longer = fault._replace(source=source.replace("'ab'", "'abc'"))
+    assert put(path, longer) is True and namespace["A"]() == ["a", "b", "c"]
+
+
+def test_a_kept_sample_is_drawn_again_and_what_is_gone_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr("bench.sample.FOLDER", tmp_path / "samples")
+    monkeypatch.setattr("bench.sample.ROOT", tmp_path)
+    own, other = tmp_path / "a.py", tmp_path / "b.py"
+    own.write_text("x = 1\ny = 2\nx = 1\n", "utf-8"), other.write_text("z = 3\n", "utf-8")
+    assert sorted(drawn([other, own], 9, seed=0)) == [(own, 0), (own, 1), (own, 2), (other, 0)]
+    keep([(own, 2), (other, 0)], seed=0)
+    assert drawn([own, other], 2, seed=0) == [(own, 2), (other, 0)] and drawn([own], 1, seed=0) == [(own, 2)]
+    own.write_text("import os\nw = 0\nx = 1\nx = 1\n", "utf-8")  # another line before it
+    assert drawn([own, other], 2, seed=0) == [(own, 2), (other, 0)]
+    other.write_text("z = 4\n", "utf-8")
+    found = drawn([own, other], 3, seed=0)
+    assert found[0] == (own, 2) and len(set(found)) == 3

@@ -78,13 +78,13 @@ def _text(name: str, kind: str, task: str, facts: dict[str, Any], **shape: Any) 
     return Package(_model(name, own, **shape), task, {"text": own, **names}, facts)
 
 
-def _written(write: Callable[[Path], object]) -> Case:
+def written(write: Callable[[Path], object]) -> Case:
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder) / "a")
         return load(Path(folder) / "a")
 
 
-def _unverified(case: Case) -> Case:
+def unverified(case: Case) -> Case:
     """Without the hash of the weights, as earlier versions wrote it: so damages get further."""
     facts = json.loads(case["config.json"])
     facts.pop("sha256", None)
@@ -107,8 +107,8 @@ def _model_seeds() -> Iterable[Case]:
     recurrent = MODELS["rnn-lm"].config(vocab_size=len(own), dim=8, hidden=8, layers=1)
     packages.append(Package(MODELS["rnn-lm"].model(recurrent).eval(), "language", {"text": own}, {}))
     for package in packages:
-        case = _written(lambda folder, package=package: loading.write_package(package, folder))
-        yield _unverified(case)
+        case = written(lambda folder, package=package: loading.write_package(package, folder))
+        yield unverified(case)
         yield case
 
 
@@ -121,13 +121,13 @@ def _huggingface_seeds() -> Iterable[Case]:
         _pair("m2m100", "m2m100"),
     ]
     for package in packages:
-        yield _written(lambda folder, package=package: huggingface.write(package, folder))
+        yield written(lambda folder, package=package: huggingface.write(package, folder))
 
 
 def _sentence_seeds() -> Iterable[Case]:
     facts = {"pooling": "cls", "normalize": True, "max_source": 30}
     package = _text("bert", "wordpiece", "embedding", facts, layers=1, head="none")
-    case = _written(lambda folder: huggingface.write(package, folder))
+    case = written(lambda folder: huggingface.write(package, folder))
     case = {name: data for name, data in case.items() if name.endswith(".json") and name != "tokenizer.json"}
     yield case
     yield {
@@ -158,7 +158,7 @@ def _read_tokenized(pair: Sequence[Any]) -> None:
 def _vocabulary_seeds() -> Iterable[Case]:
     for kind in (*KINDS, "words", "characters", "bytes"):
         own = _learned(kind)
-        case = _written(lambda folder, own=own: (folder.mkdir(), vocabularies.write(folder, (own, own))))
+        case = written(lambda folder, own=own: (folder.mkdir(), vocabularies.write(folder, (own, own))))
         yield {f"{kind}/{name}": data for name, data in case.items()}
 
 
@@ -179,11 +179,11 @@ def _read_subwords(folder: Path) -> None:
 
 def _pickle_seeds() -> Iterable[Case]:
     held = {"a.weight": torch.ones(2, 3), "b": torch.zeros(4, dtype=torch.float16), "c": torch.arange(5)}
-    yield _written(lambda folder: (folder.mkdir(), torch.save(held, folder / weights.PICKLE)))
+    yield written(lambda folder: (folder.mkdir(), torch.save(held, folder / weights.PICKLE)))
     index = {"metadata": {}, "weight_map": {"a.weight": "x-1.bin", "b": "x-1.bin", "c": "x-1.bin"}}
-    one = _written(lambda folder: (folder.mkdir(), torch.save(held, folder / "x-1.bin")))
+    one = written(lambda folder: (folder.mkdir(), torch.save(held, folder / "x-1.bin")))
     yield {**one, f"{weights.PICKLE}.index.json": json.dumps(index).encode()}
-    yield _written(
+    yield written(
         lambda folder: (folder.mkdir(), torch.save(held, folder / weights.PICKLE, _use_new_zipfile_serialization=False))
     )
 
@@ -191,7 +191,7 @@ def _pickle_seeds() -> Iterable[Case]:
 def _checkpoint_seeds() -> Iterable[Case]:
     held = {"a.weight": torch.ones(2, 3), "b": torch.zeros(4)}
     record = {"step": 7, "data": [0, 3], "record": {"best": [[1.5, 7]], "saved": [7]}, "key": "x"}
-    case = _written(lambda folder: checkpoints.write(folder, 7, held, {"optimizer.step.b": torch.ones(1)}, record))
+    case = written(lambda folder: checkpoints.write(folder, 7, held, {"optimizer.step.b": torch.ones(1)}, record))
     yield case
     state = json.loads(case["step-000007/state.json"])
     del state["sha256"]["state.json"]
@@ -216,7 +216,7 @@ def _run_seeds() -> Iterable[Case]:
         )
         contamination.write(folder / contamination.FILE, {"source": collector})
 
-    yield _written(write)
+    yield written(write)
 
 
 def _read_run(folder: Path) -> None:

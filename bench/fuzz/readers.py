@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.fuzz import folders, images, sounds
+from bench.fuzz import families, folders, images, sounds
 from bench.fuzz.cases import Case, Reader
 from heed.data import conll, readers, squad, tables
 from heed.data.documents import Boundaries
@@ -266,4 +266,5 @@ READERS: dict[str, Reader] = {
     "image-preprocessor": Reader(images.preprocessor_seeds, images.read_preprocessor, ("height", "width", "shortest_edge", "resample")),
     **folders.READERS,
     **sounds.READERS,
+    **families.READERS,
 }  # fmt: skip

@@ -116,6 +116,13 @@ def test_resume_needs_a_run(heed, tmp_path):
     assert "is not a run that can be resumed: it has no recipe.toml" in err
 
 
+def test_a_run_that_ended_before_its_recipe_was_written_begins_anew(heed, tmp_path):
+    data = ["--set", "data.source=none.ko", "--set", "data.target=none.en"]
+    code, _, err = heed("train", "--out", tmp_path / "begun", "--resume", *data)
+    assert code == 1
+    assert "none.ko: no such file" in err
+
+
 @pytest.fixture
 def model(trained, tmp_path):
     """A copy of the model, to be damaged."""

@@ -3,10 +3,12 @@
 import json
 import random
 import re
+from argparse import Namespace
 
 import pytest
 from safetensors.torch import load_file
 
+from heed.cli import language
 from heed.cli.main import main
 from heed.data.contamination import is_long
 from heed.runs.recipe import read
@@ -216,3 +218,10 @@ def test_lines_that_were_trained_on_are_reported(heed, trained, files, tmp_path)
     (trained / "trained-texts.safetensors").rename(tmp_path / "hashes")
     assert "Not known: whether" in heed("evaluate", trained, "--text", tmp_path / "new.txt")[2]
     (tmp_path / "hashes").rename(trained / "trained-texts.safetensors")
+
+
+@pytest.mark.parametrize(("given", "name"), [({"code": "Books"}, "code"), ({"token_scores": True}, "token-scores")])
+def test_all_codes_are_tried_or_one_is_given(given, name):
+    args = Namespace(**{"code": None, "token_scores": False, **given})
+    with pytest.raises(ValueError, match=f"--{name} cannot be combined with --codes, which tries them all"):
+        language._attribute(args, None)

@@ -1,5 +1,6 @@
 """A GPT-2 for CTranslate2: the same scores, the same tokens, and the engine that uses it."""
 
+import dataclasses
 import json
 import re
 
@@ -10,12 +11,15 @@ from torch import nn
 
 import heed
 from heed.convert import ctranslate2 as out
+from heed.decoding.config import DecodingConfig
 from heed.loading import write_package
 from heed.models.gpt2 import GPT2, GPT2Config
 from heed.models.package import Package
+from heed.products.ctranslate2_text import TextEngine
 from heed.products.generator import Generator
 from heed.vocabularies import gpt2
 from tests.data.mixed import training
+from tests.helpers import language_package
 
 TEXTS = [
     "the dog sees",
@@ -146,3 +150,15 @@ def test_a_folder_is_opened_with_the_engine(package, tmp_path):
     assert (
         rounded == pytest.approx(own.score(["the dog"])[0].logp, abs=2.0) and rounded != own.score(["the dog"])[0].logp
     )
+
+
+def test_the_engine_takes_plain_greedy_search_that_fits_its_positions():
+    package = language_package("gpt2")
+    engine = TextEngine(package.model.eval(), package.processors["text"])
+    plain = DecodingConfig(beam=1, max_length=5)
+    assert engine.takes(plain, 16) and not engine.takes(plain, 17)  # of twenty positions
+    others = {"beam": 2, "min_length": 1, "no_repeat": 2, "repetition_penalty": 1.2, "sample": True}
+    for name, value in others.items():
+        assert not engine.takes(dataclasses.replace(plain, **{name: value}), 3), name
+    package.model.train()
+    assert not engine.takes(plain, 3)

@@ -111,7 +111,7 @@ def test_a_voice_speaks_by_a_vocoder(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"fmin": None}, "n_fft, fmin and fmax must be numbers"),
+        ({"fmin": None}, "n_fft, win_size, fmin and fmax must be numbers"),
         ({"resblock": "2"}, "resblock is '2'; Heed reads generators with residual blocks of kind 1"),
         ({"upsample_rates": [8, 4]}, "upsampling has 2 steps and 3 kernels; they must match"),
         ({"resblock_kernel_sizes": [3, 4]}, "kernels are [3, 4]; each must be odd"),

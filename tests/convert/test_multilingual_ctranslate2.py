@@ -67,3 +67,17 @@ def test_the_program_on_the_card_runs(folder, tmp_path, monkeypatch, capsys):
             "A text.", source="en", target="de", max_length=9, beam=1, min_length=1, force_end=False
         ).text.split()
     )
+
+
+def test_every_id_has_a_name_of_its_own():
+    """Also where a vocabulary has a piece twice, none for an id, or fewer pieces than the model has ids."""
+
+    class Pieces(list):
+        tokenizer = None
+
+        def pieces(self, ids):
+            return [self[i] for i in ids]
+
+    assert token_names(Pieces(["<s>", "a", "b"])) == ["<s>", "a", "b"]
+    found = token_names(Pieces(["<s>", "a", None, "a", None, "b"]), 8)
+    assert found == ["<s>", "a", "<unused_2>", "<unused_3>", "<unused_4>", "b", "<unused_6>", "<unused_7>"]

@@ -124,5 +124,16 @@ def test_the_first_mbart_is_refused(tmp_path):
 
 @pytest.mark.parametrize("kind", ["mbart50", "m2m100"])
 def test_a_size_below_the_languages_is_refused(kind):
-    with pytest.raises(ValueError, match="could not be learned: special tokens and languages alone are"):
+    words = "could not be learned: special tokens and languages alone are"
+    with pytest.raises(ValueError, match=words) as said:
         vocabularies(kind, 50)
+    with pytest.raises(ValueError, match=words):  # with these alone there is no piece to learn
+        vocabularies(kind, int(str(said.value).split()[-1]))
+
+
+def test_a_set_of_languages_that_heed_does_not_know_is_refused(tmp_path):
+    tokenizers.write(chosen("m2m100"), tmp_path, 77)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "language_codes": "klingon"}), "utf-8")
+    with pytest.raises(ValueError, match=r"tokenizer_config.json: language_codes is 'klingon'; heed supports m2m100"):
+        read_again(tmp_path, "m2m100")

@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import threading
 from collections import Counter
 from contextlib import closing
 from itertools import islice
@@ -226,14 +227,17 @@ def test_an_error_in_another_process_is_raised_in_this_one(made):
         next(in_processes(without_subwords, DataPosition()))
 
 
-def test_a_thread_ends_when_its_items_are_no_longer_wanted():
-    made = []
-    ready = in_thread((made.append(i) or i for i in range(10**9)), size=2)
+def test_a_thread_ends_at_once_when_its_items_are_no_longer_wanted(monkeypatch):
+    monkeypatch.setattr("heed.data.in_thread.POLL", 600.0)
+    made, full = [], threading.Event()
+    ready = in_thread((made.append(i) or (i == 3 and full.set()) or i for i in range(10**9)), size=2)
     next(ready)
-    ready.close()
-    count = len(made)
-    assert count < 10
-    assert len(made) == count
+    full.wait()  # one is taken, two are ready, the next one waits
+    closer = threading.Thread(target=ready.close, daemon=True)
+    closer.start()
+    closer.join(60)
+    assert not closer.is_alive()
+    assert made == [0, 1, 2, 3]
 
 
 def test_a_batch_by_hand():
@@ -396,3 +400,11 @@ def test_with_more_processes_than_rows_some_shares_are_empty(made):
     shares = [Batches(made, budget=128, seed=5, share=(rank, 4)).make(np.array([7, 3])) for rank in range(4)]
     assert [len(batch.expected) > 0 for batch in shares] == [True, True, False, False]
     assert same(shares[3], collate([], []))
+
+
+@pytest.mark.parametrize("share", [(-1, 2), (2, 2), (0, 0)])
+def test_a_share_that_no_process_has_is_refused(made, share):
+    with pytest.raises(
+        ValueError, match=r"share is \(.*\); it must be \(rank, world size\) with 0 <= rank < world size"
+    ):
+        Batches(made, budget=128, seed=5, share=share)

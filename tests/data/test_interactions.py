@@ -370,3 +370,15 @@ def test_what_is_not_in_the_core_is_no_item_of_the_model(tmp_path):
     assert sorted(log.items.names) == list("abcde") and "x" not in log.histories.names
     assert (log.facts["counts"]["items left out"], log.facts["counts"]["users left out"]) == (1, 1)
     assert log.histories.counts().tolist() == np.bincount(log.histories.training().ids, minlength=5).tolist()
+
+
+def test_what_is_read_is_trained_on_held_out_or_counted_as_dropped(tmp_path):
+    text = "user,item,rating\n" + "".join(f"u{user},{item},5\n" for user in range(4) for item in "abcde")
+    text += "u0,rare,5\nu1,other,5\nnew,a,5\nu0,a,5\nu0,b,1\n"
+    own = config(tmp_path / "log.csv", text, core=3, min_rating=2.0, duplicates="first")
+    _, log = prepare(own, lambda *_: None)
+    assert "of 25 that were read" in log.summary()
+    for part in (", 1 rated below", ", 1 repeats dropped", ", 3 of rare users or items dropped"):
+        assert part in log.summary()
+    held = sum(len(log.histories.held(part).targets) for part in ("valid", "test"))
+    assert log.facts["interactions"] + held == 25 - 1 - 1 - 3

@@ -1,3 +1,4 @@
+import hashlib
 import subprocess
 import sys
 from itertools import islice, pairwise, product
@@ -22,6 +23,7 @@ from heed.data.synthetic.phrasebook.lexicon import ADJECTIVES, HE, ME, SHE, THEY
 
 # the first pairs of seed 0, as drawn when the grammar was written; they change when the grammar does
 FROZEN = ["지훈 씨는 집 세 채를 혼자 지어요.", "같이 사진 찍자ㅎㅎ", "박물관에 어떻게 가죠"]
+FROZEN_HASH = "99c8be53b35be492"  # of the first 3,000 pairs with their alignments
 
 
 @pytest.fixture(scope="module")
@@ -499,8 +501,11 @@ def test_a_seed_gives_the_same_pairs_and_another_seed_others():
     assert list(pairs("valid", 20, seed=4)) == list(islice(pairs("valid", 40, seed=4), 20))
 
 
-def test_the_pairs_of_seed_0_are_the_same_on_every_machine():
-    assert [pair.source for pair in pairs("train", 3)] == FROZEN
+def test_the_pairs_of_seed_0_are_the_same_on_every_machine(unchecked):
+    found = list(pairs("train", 3_000))
+    assert [pair.source for pair in found[:3]] == FROZEN
+    text = "\n".join(repr(tuple(pair)) for pair in found)
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == FROZEN_HASH
 
 
 def test_every_word_is_linked_within_range(held_out):
@@ -585,3 +590,7 @@ def test_complete_sentences_are_those_of_the_grammar_in_the_same_splits(tmp_path
     assert not held & {corpus.bag_of(one.target.rstrip(".?").lower().split()) for one in drawn}
     paths = write(tmp_path, train=5, valid=2, test=2, complete=True)
     assert paths["train.en"].read_text("utf-8").splitlines() == [one.target for one in drawn[:5]]
+
+
+def test_a_table_has_rows_and_cells_and_a_dash_is_an_empty_cell():
+    assert lexicon.rows("책 | book ; 물 | -\n - | x-y ") == [["책", "book"], ["물", ""], ["", "x-y"]]

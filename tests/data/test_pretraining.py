@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from heed.data.batching import DataPosition
-from heed.data.pretraining import PairSettings, RowShape, masked_batches
+from heed.data.pretraining import MaskedBatch, PairSettings, RowShape, masked_batches
 from heed.data.readers import Line
 from heed.data.segments import read_text
 from heed.data.streams import IGNORED
@@ -129,3 +129,12 @@ def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(ValueError, match="at least one, and a multiple of 3, or lower"):
         made(share=(0, 3))
     assert RowShape(vocabulary("roberta").special, 24, paired=True).room == 20
+
+
+def test_a_clone_of_a_batch_is_the_same_in_other_memory():
+    tokens, places = torch.arange(6).view(2, 3), torch.tensor([1, 4])
+    batch = MaskedBatch(tokens, None, torch.zeros_like(tokens), places, places + 7, None, 2, 2, 6)
+    copied = batch.clone()
+    assert [part is None for part in copied] == [part is None for part in batch] and copied[6:] == batch[6:]
+    for one, other in zip(batch.tensors(), copied.tensors(), strict=True):
+        assert torch.equal(one, other) and one.data_ptr() != other.data_ptr()

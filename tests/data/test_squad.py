@@ -7,7 +7,7 @@ import pytest
 
 from heed.data import squad
 from heed.data.answers import WindowSizes, answer_rows, collate_answers, question_inputs
-from heed.data.squad import Answer, Question
+from heed.data.squad import Answer, Question, SquadConfig
 from heed.vocabularies.labels import Labels
 from tests.convert.encoders import vocabulary
 
@@ -99,3 +99,16 @@ def test_a_long_question_is_cut_and_one_that_spells_its_own_end_is_refused():
         list(question_inputs([("who [SEP] sees", CONTEXT)], text, text.special, WindowSizes()))
     [empty] = question_inputs([("who", "")], text, text.special, WindowSizes())
     assert empty.windows == [(0, 0)] and answer_rows(empty, Question("a", "who", ""), text.special)[0][1] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "data.train is empty: give SQuAD JSON files for question answering"),
+        ({"train": ["a.json"], "holdout": 0}, "data.holdout is 0; it must be at least 1 if data.valid is empty"),
+    ],
+)
+def test_a_recipe_without_questions_to_learn_or_to_validate_is_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        SquadConfig(**settings)
+    assert SquadConfig(train=["a.json"], valid=["b.json"], holdout=0).holdout == 0

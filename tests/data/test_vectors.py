@@ -291,3 +291,9 @@ def test_a_misspelled_word_brings_the_one_that_was_meant(word, meant):
 def test_settings_that_make_no_sense_are_refused(settings, sentence):
     with pytest.raises(ValueError, match=sentence):
         VectorsConfig(**settings)
+
+
+@pytest.mark.parametrize("first", ["", "b", "왕"])
+def test_numbers_that_look_like_text_are_numbers_after_any_first_word(tmp_path, first):
+    rows = np.frombuffer(b"ZNY!ZNY!<+Z!abkcdefghilj", "<f4").reshape(2, 3)
+    assert detect_layout(put(tmp_path / "v.bin", binary([first, "c"], rows))).binary

@@ -77,6 +77,9 @@ def test_what_tokens_are():
         ("| - - - - - |", 5, 1),
         ("아주 아주 아주 좋아요", 1, 3),
         ("", 1, 1),
+        ("-", 1, 1),
+        ("--", 2, 1),
+        ("하하", 1, 2),
     ],
 )
 def test_how_often_a_source_repeats_itself(text, numbers, words):

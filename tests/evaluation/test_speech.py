@@ -37,3 +37,9 @@ def test_errors_are_counted_by_kind():
     assert score(["a b c d"], ["a"]).wer.rate == 300
     with pytest.raises(ValueError, match="no recording has a reference text"):
         score([], [])
+
+
+@pytest.mark.parametrize(("found", "rate"), [("b", 100), ("a", 0), ("a b c", 200)])
+def test_the_interval_of_one_word_is_its_rate(found, rate):
+    wer = score([found], ["a"]).wer
+    assert (wer.low, wer.rate, wer.high) == (rate, rate, rate)

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from heed.decoding.images import draw_images
 from heed.models.image_transformer import ImageTransformer, ImageTransformerConfig
 from heed.nn.attention import Attention, attend, record
-from heed.nn.local_pixels import in_lines, in_squares
-from heed.nn.pixel_outputs import Categorical, LogisticMixture
+from heed.nn.local_pixels import in_lines, in_squares, read_before
+from heed.nn.pixel_outputs import Categorical, LogisticMixture, bits_per_dimension
 from heed.nn.pixels import shrink
 
 SMALL = {
@@ -92,6 +92,25 @@ def test_a_recorded_attention_is_that_of_the_dense_mask():
     assert torch.allclose(y, part(x, mask=mask), atol=1e-12) and torch.equal(maps[0][0, 0] > 0, mask.dense())
 
 
+@pytest.mark.parametrize("order", [in_lines(16, 99, 0), in_squares(4, 1, (2, 2), (1, 1))])
+@pytest.mark.parametrize("values", [1, 3])
+def test_the_context_of_a_step_are_the_near_values_before_it(order, values):
+    """A definition of its own, by the values of an image that are numbered in generation order."""
+    pixels = order.order.numpy()
+    steps = (pixels[:, None] * values + np.arange(values)).reshape(-1)
+    numbers = np.empty((16, 3), int)
+    numbers[pixels] = np.arange(48).reshape(16, 3)
+    table, places = read_before(steps, 4, 3, values, reach=1)
+    for turn, step in enumerate(steps):
+        row, column = divmod(step // values, 4)
+        for number, (down, right, channel) in zip(table[turn], places, strict=True):
+            inside = 0 <= row + down < 4 and 0 <= column + right < 4
+            own = numbers[(row + down) * 4 + column + right, channel] if inside else 48
+            assert number == (own if own < turn * 3 // values else -1)
+    assert {place[:2] for place in places} >= {(-1, -1), (-1, 0), (-1, 1), (0, -1)}
+    assert ((0, 0, 0) in places, (0, 0, 2) in places) == (values == 3, False)
+
+
 # outputs
 
 
@@ -128,6 +147,32 @@ def test_a_drawn_pixel_has_the_probabilities_of_the_mixture():
         p = own.logp(own.out(torch.zeros(1, 256, 4, dtype=torch.float64)), values).exp()[0]
         drawn = own.sample(torch.zeros(40_000, 4, dtype=torch.float64), 1.0, torch.Generator().manual_seed(1))
     assert p.sum().item() == pytest.approx(1)
+    counts = torch.bincount(drawn[:, 0], minlength=256) / len(drawn)
+    assert (counts.cumsum(0) - p.cumsum(0)).abs().max() < 0.015
+
+
+def test_a_mixture_can_be_relative_to_expected_values():
+    """Each mean and each previous channel is shifted: the same as moving the means, with one component."""
+    torch.manual_seed(0)
+    own, states = LogisticMixture(4, 3, 1).double(), torch.randn(2, 5, 4, dtype=torch.float64)
+    values, expected = torch.randint(0, 256, (2, 5, 3)), torch.rand(2, 5, 3, dtype=torch.float64) - 0.5
+    parameters = own.out(states).detach()
+    moved, pairs = parameters.clone(), parameters[..., 7:].tanh()
+    moved[..., 1:4] += expected
+    moved[..., 2] -= pairs[..., 0] * expected[..., 0]
+    moved[..., 3] -= pairs[..., 1] * expected[..., 0] + pairs[..., 2] * expected[..., 1]
+    assert torch.allclose(own.logp(parameters, values, expected), own.logp(moved, values), rtol=0, atol=1e-10)
+
+
+def test_a_pixel_drawn_around_expected_values_has_the_probabilities_of_the_mixture():
+    own, expected = LogisticMixture(4, 1, 3).double(), torch.tensor([[0.4]], dtype=torch.float64)
+    with torch.no_grad():
+        own.out.weight.zero_()
+        own.spread()
+        zeros = torch.zeros(40_000, 4, dtype=torch.float64)
+        p = own.logp(own.out(zeros[None, :256]), torch.arange(256)[None, :, None], expected.expand(1, 256, 1)).exp()[0]
+        drawn = own.sample(zeros, 1.0, torch.Generator().manual_seed(1), expected.expand(40_000, 1))
+    assert p.sum().item() == pytest.approx(1) and 170 < drawn.double().mean() < 187  # 0.4 is the value 178.5
     counts = torch.bincount(drawn[:, 0], minlength=256) / len(drawn)
     assert (counts.cumsum(0) - p.cumsum(0)).abs().max() < 0.015
 
@@ -177,6 +222,38 @@ def test_cached_drawing_equals_the_full_pass(kind):
     assert torch.allclose(torch.stack(seen, dim=1), states, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("attention", ["1d", "2d"])
+def test_a_drawn_value_starts_from_what_its_context_predicts(attention):
+    own, seen = model(attention=attention), []
+    sample = own.output.sample
+    own.output.sample = lambda *args: seen.append(args[3]) or sample(*args)
+    found = draw_images(own, 2, generator=torch.Generator().manual_seed(4))
+    expected = own._expected(own.in_turn(found).flatten(1))
+    assert torch.allclose(torch.stack(seen, dim=1), expected, rtol=0, atol=1e-12)
+
+
+def test_a_new_model_expects_the_mean_of_the_pixels_at_the_left_and_above():
+    own, pixels = ImageTransformer(ImageTransformerConfig(**SMALL, attention="1d")), images()
+    x = pixels.float() / 127.5 - 1
+    found = own._expected(own.in_turn(pixels).flatten(1)).unflatten(1, (6, 6))
+    assert torch.allclose(found[:, 1:, 1:], (x[:, 1:, :-1] + x[:, :-1, 1:]) / 2, atol=1e-6)
+    assert torch.allclose(found[:, 0, 1:], x[:, 0, :-1] / 2, atol=1e-6) and not found[:, 0, 0].any()
+
+
+def test_each_pixel_is_told_the_small_pixel_it_belongs_to():
+    own, pixels = model(small=2), images(1)
+    found = own._told(1, None, own._memory(shrink(pixels, 2))) - own._told(1, None, None)
+    found = found.view(2, 3, 2, 3, -1).transpose(1, 2).flatten(0, 1).flatten(1, 2)  # the nine pixels of each small one
+    assert torch.allclose(found, own._memory(shrink(pixels, 2))[0][:, None].expand(-1, 9, -1), atol=1e-12)
+
+
+def test_without_context_it_is_the_papers_model():
+    own = model(context=0)
+    assert own.context is None and own._expected(torch.zeros(1, 108, dtype=torch.long)) is None
+    found = draw_images(own, 1, generator=torch.Generator().manual_seed(4))
+    assert own.pixel_nll(found).isfinite().all()
+
+
 def test_a_seed_draws_the_same_again():
     own = model(channels=1, labels=4)
     found = [
@@ -223,3 +300,10 @@ def test_a_model_wants_what_it_was_made_for():
 def test_what_cannot_be_built_is_refused(changes, words):
     with pytest.raises(ValueError, match=words):
         ImageTransformerConfig(**{**SMALL, **changes})
+
+
+def test_values_that_are_all_as_likely_take_eight_bits_each():
+    layer = Categorical(4)
+    torch.nn.init.zeros_(layer.out.weight), torch.nn.init.zeros_(layer.out.bias)
+    nats = layer.nll(torch.randn(1, 12, 4), torch.randint(0, 256, (1, 12, 1))).item()
+    assert bits_per_dimension(nats, 12) == pytest.approx(8)

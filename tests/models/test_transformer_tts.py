@@ -2,13 +2,15 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from heed.data.audio.voices import VoiceBatch, spelled
+from heed.data.audio.voices import VoiceBatch, collate, spelled
 from heed.models.transformer_tts import TransformerTTS, TransformerTTSConfig
 from heed.tasks.voice_loss import WIDTH, VoiceLoss, end_loss, off_diagonal
+from heed.vocabularies.vocabulary import SpecialTokens
 
 
 def small(**more):
@@ -129,3 +131,22 @@ def test_the_end_and_the_diagonal_are_as_defined():
 
 def test_texts_are_spelled_in_letters():
     assert spelled("  Hello  안녕 ") == "hello " + "".join(map(chr, [0x110B, 0x1161, 0x11AB, 0x1102, 0x1167, 0x11BC]))
+
+
+def test_a_token_reaches_six_others_on_each_side_before_the_encoder():
+    """Three convolutions over five tokens each, as in the paper."""
+    model, tokens = small().float(), torch.zeros(1, 21, 8)
+    valid = torch.ones(1, 21, dtype=torch.bool)
+    changed = tokens.clone()
+    changed[:, 10] = 1
+    differs = (model.encoder_prenet(changed, valid) != model.encoder_prenet(tokens, valid)).any(dim=2)[0]
+    assert differs.nonzero()[:, 0].tolist() == list(range(4, 17))
+
+
+def test_a_batch_of_voices_has_each_text_with_its_end_and_frames_up_to_whole_steps():
+    frames = [np.full((size, 2), size, dtype=np.float32) for size in (3, 5)]
+    batch = collate(frames, [[5, 6, 7], [8]], [1, 0], SpecialTokens(0, 3, 1, 2), reduction=2)
+    assert batch.tokens.tolist() == [[5, 6, 7, 2], [8, 2, 0, 0]]
+    assert batch.valid.tolist() == [[True] * 4, [True, True, False, False]]
+    assert batch.frames.shape == (2, 6, 2) and batch.lengths.tolist() == [3, 5] and batch.count == 8
+    assert batch.frames[:, :, 0].tolist() == [[3, 3, 3, 0, 0, 0], [5, 5, 5, 5, 5, 0]]

@@ -1,10 +1,11 @@
 import itertools
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.products.translator.split import split
+from heed.products.translator.split import cut, split
 
 TEXTS = st.text(alphabet="ab cd ,.;:!?…。！，、；é나 ", max_size=120)
 
@@ -60,3 +61,17 @@ def test_a_text_is_cut_where_it_hurts_least(text, limit, parts):
 
 def test_a_character_larger_than_the_limit_is_left_whole():
     assert split("ab", lambda part: 3 * len(part), 2) == ["a", "b"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEXTS, st.integers(1, 30))
+def test_a_text_is_cut_off_after_the_last_word_that_fits(text, limit):
+    found = cut(text, len, limit)
+    assert text.startswith(found) and len(found) <= limit
+    words = [text[: match.end()] for match in re.finditer(r"\S+", text)]
+    fitting = [prefix for prefix in words if len(prefix) <= limit]
+    assert found == (text if len(text) <= limit else fitting[-1] if fitting else text[:limit])
+
+
+def test_at_least_a_character_is_left_of_a_text_that_is_cut_off():
+    assert cut("ab", lambda part: 3 * len(part), 2) == "a"

@@ -42,6 +42,7 @@ def test_regularization_falls_with_the_corpus():
     rates = [chosen(Facts(1000, n, gpu=True)) for n in (3_000_000, 11_000_000, 900_000_000)]
     assert [found["task.r_drop"] for found in rates] == [5.0, 2.0, 0.0]
     assert [found["model.dropout"] for found in rates] == [0.3, 0.2, 0.1]
+    assert [found["subwords.sampling"] for found in rates] == [0.1, 0.1, 0.0]
 
 
 @pytest.mark.parametrize(("passes", "expected"), [(1, LEAST), (8, TINY), (30, SMALL), (3000, MEDIUM)])

@@ -1,8 +1,9 @@
 """What a run takes over from the pre-trained model that it starts from."""
 
+import pytest
 import torch
 
-from heed.runs.pretrained import with_base_search
+from heed.runs.pretrained import check_folder, with_base_search
 from heed.runs.recipe import parse
 from tests.helpers import translation_package
 
@@ -29,3 +30,12 @@ def test_without_a_pretrained_model_the_recipe_stays_as_it_is():
     own = recipe(beam=3)
     assert with_base_search(own, None) is own
     assert with_base_search(own, BASE._replace(facts={})) == own
+
+
+def test_a_missing_folder_is_refused_with_the_command_that_makes_it(tmp_path):
+    (tmp_path / "base.toml").write_text("# Makes it:\n#   heed train base.toml --out runs/base\n", "utf-8")
+    with pytest.raises(ValueError, match=r"make it first with: heed train base.toml --out runs/base, or start"):
+        check_folder("runs/base", tmp_path)
+    with pytest.raises(ValueError, match="runs/bas, which does not exist: give an existing run or model, or start"):
+        check_folder("runs/bas", tmp_path)
+    check_folder(str(tmp_path), tmp_path)

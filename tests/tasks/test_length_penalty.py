@@ -1,16 +1,20 @@
 """The length penalty of a finished model is chosen on validation sentences."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from heed.data.readers import Line
 from heed.decoding.config import DecodingConfig
 from heed.decoding.hypothesis import Hypothesis
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.products.translator.model_bundle import ModelBundle
+from heed.runs.recipe import parse
 from heed.tasks import length_penalty
 from heed.tasks.length_penalty import choose, hypotheses, rank
+from heed.tasks.translation import DirectionsValidation, TranslationValidation
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 TEXTS = [(f"{a} {b} cat .", f"{b} {a} Katze .") for a in ("one", "two", "three") for b in ("red", "blue", "old")]
@@ -90,3 +94,24 @@ def test_without_a_clear_gain_it_stays(monkeypatch, vocabulary):
 
 def test_a_greedy_search_has_nothing_to_choose(monkeypatch, vocabulary):
     assert chosen(monkeypatch, vocabulary, 0.75, beam=1) is None
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_it_is_chosen_on_the_validation_pairs_of_every_direction(several, vocabulary, monkeypatch):
+    recipe = parse({"data": {"source": ["a"], "target": ["b"]}, "task": {"tune_length_penalty": 7}})
+    pair, given = (vocabulary, vocabulary), []
+
+    def validation(rows):
+        lines = [Line(*row, "here") for row in rows]
+        return TranslationValidation(lines, pair, search=DecodingConfig(), max_source=None, budget=99, samples=0)
+
+    def choose(model, sets, search, sentences, batch_tokens):
+        given.append(([(own, list(texts)) for own, texts in sets], sentences))
+        return SimpleNamespace(alpha=0.3, describe=lambda: "told")
+
+    monkeypatch.setattr(length_penalty, "choose", choose)
+    one, other = TEXTS[:4], TEXTS[4:6]
+    own = DirectionsValidation({"a": validation(one), "b": validation(other)}) if several else validation(one)
+    found, told = recipe.task.final_search(recipe, torch.nn.Identity(), own)
+    assert given == [([(pair, one), (pair, other)] if several else [(pair, one)], 7)]
+    assert found == dataclasses.replace(recipe.decoding, length_penalty=0.3) and told == "told"

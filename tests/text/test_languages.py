@@ -1,9 +1,12 @@
 """The language that file names state."""
 
+import unicodedata
+from itertools import pairwise
+
 import pytest
 
 from heed.data.config import DataConfig
-from heed.text.languages import language_of_files
+from heed.text.languages import RANGES, language_of_files, script
 
 NAMED = {
     "train.en": "en", "data/val.en.gz": "en", "en.txt": "en", "train-en.txt": "en", "news.pt-BR": "pt-BR", "x.zh_CN.xz": "zh_CN",
@@ -36,3 +39,22 @@ def test_what_is_set_goes_before_names_and_names_before_the_model_it_began_with(
     assert languages("a.ko", "a.en", source_language="kor", target_language="eng") == ("kor", "eng")
     assert languages("a.txt", "a.en") == ("xx", "en")
     assert languages("a.en", "b.en") == ("xx", "yy"), "two files of one language are not told apart by it"
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("han", "CJK UNIFIED IDEOGRAPH-"), ("hangul", "HANGUL SYLLABLE "), ("kana", "HIRAGANA LETTER "),
+        ("kana", "KATAKANA LETTER "), ("thai", "THAI CHARACTER "), ("tamil", "TAMIL LETTER "),
+        ("telugu", "TELUGU LETTER "), ("bengali", "BENGALI LETTER "), ("georgian", "GEORGIAN CAPITAL LETTER "),
+    ],
+)  # fmt: skip
+def test_letters_have_the_script_that_unicode_names(name, title):
+    every = [char for char in map(chr, range(0x10000)) if unicodedata.name(char, "").startswith(title)]
+    assert every and {script(char) for char in every} == {name}
+
+
+def test_no_letter_has_two_scripts_and_signs_have_none():
+    spans = sorted(span for own in RANGES.values() for span in own)
+    assert all(one[0] <= one[1] < other[0] for one, other in pairwise(spans))
+    assert {script(char) for char in " 01[`@{、。"} == {None}

@@ -206,6 +206,8 @@ def test_a_word_that_goes_with_none_is_where_its_neighbours_are():
     [
         ('<img alt="A cat" src="a cat">', '<img alt="A CAT" src="a cat">'),
         ("<a title='A &quot;tip&quot;' href=x>y</a>", "<a title='A \"TIP\"' href=x>Y</a>"),
+        ("<a title='A cat&#39;s' href=x>y</a>", "<a title='A CAT&#39;S' href=x>Y</a>"),
+        ('<a title="A &quot;tip&quot;" href=x>y</a>', '<a title="A &quot;TIP&quot;" href=x>Y</a>'),
         ("<input placeholder=Name value=x><input type=submit value=Send>", '<input placeholder="NAME" value=x><input type=submit value="SEND">'),
         ('<meta name="description" content="About it"><meta name="x" content="y">', '<meta name="description" content="ABOUT IT"><meta name="x" content="y">'),
         ('<p translate=no><img alt="A cat"></p>', '<p translate=no><img alt="A cat"></p>'),

@@ -168,3 +168,17 @@ def test_a_negative_correlation_is_in_the_picture(tmp_path):
     folder = run(tmp_path / "a", [step(50), below, {**below, "step": 100, "spearman": 5.0}])
     low, high = panel(folder).get_ylim()
     assert low <= -20 and high >= 5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_of_runs_with_one_schedule_none_hides_another(tmp_path, count):
+    folders = [run(tmp_path / str(number), [step(50), step(100)]) for number in range(count)]
+    figure = curves._figure([curves.RunCurve(own.name, "r", read_log(own)) for own in folders], LABELS)
+    [panel] = [own for own in figure.axes if own.get_title(loc="left") == "Learning rate"]
+    styles = [line._unscaled_dash_pattern for line in panel.lines]
+    if count == 1:
+        assert styles == [(0, None)]
+        return
+    for point in range(0, 200):  # along the line, exactly one of them is drawn
+        drawn = [(point + offset) % sum(dashes) < dashes[0] for offset, dashes in styles]
+        assert sum(drawn) == 1

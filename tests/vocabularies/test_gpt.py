@@ -1,6 +1,7 @@
 """The vocabulary of GPT: what it keeps of a text, and what cannot be read is named."""
 
 import json
+import re
 
 import pytest
 
@@ -54,3 +55,13 @@ def test_what_is_missing_or_damaged_is_named(learned, tmp_path):
         gpt.read(tmp_path)
     with pytest.raises(ValueError, match=r"a GPT vocabulary of 50 could not be learned: <unk>, the characters and the"):
         gpt.learn(training(), 50)
+
+
+def test_the_least_size_is_said_and_is_enough():
+    texts = ["ab ba", "abc"]
+    with pytest.raises(ValueError, match=r"the line end alone are \d+") as said:
+        gpt.learn(texts, 3)
+    least = int(re.search(r"alone are (\d+)", str(said.value))[1])
+    assert len(gpt.learn(texts, least)[0]) == least
+    with pytest.raises(ValueError, match=f"a GPT vocabulary of {least - 1} could not be learned"):
+        gpt.learn(texts, least - 1)

@@ -99,7 +99,7 @@ def test_a_damaged_list_is_refused(tmp_path, content, error):
 
 @pytest.mark.parametrize(
     ("changes", "error"),
-    [({"least": 0}, "subwords.least is 0"), ({"size": 4}, "subwords.size is 4"), ({"least": 9}, "no word occurs 9 times")],
+    [({"least": 0}, "subwords.least is 0"), ({"size": 4}, "subwords.size is 4; 4 are special tokens, so it must be at least 5"), ({"least": 9}, "no word occurs 9 times")],
 )  # fmt: skip
 def test_settings_that_leave_nothing_are_refused(changes, error):
     with pytest.raises(ValueError, match=error):

@@ -1,6 +1,7 @@
 """Read and write audio files: WAV here, FLAC, Ogg and the rest with soundfile."""
 
 import io
+import os
 import struct
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -94,18 +95,20 @@ def wav_bytes(samples: np.ndarray, rate: int) -> bytes:
 
 def _wav(path: str, file: BinaryIO) -> tuple[np.ndarray, int] | None:
     """The channels (samples, channels) and the rate of a WAV file; None if it is compressed."""
+    end = file.seek(0, os.SEEK_END)
     file.seek(8)
     if file.read(4) != b"WAVE":
         raise ValueError(f"{path} starts like a WAV file but is not a valid one: it is damaged, or in another format")
     form = None
     while len(header := file.read(8)) == 8:
         name, size = header[:4], struct.unpack("<I", header[4:])[0]
+        held = min(size, end - file.tell())  # a stream may declare 4 GB, which read() would allocate
         if name == b"data":
             if form is None:
                 raise ValueError(f"{path} does not state its sample format: it is damaged")
-            return _samples(path, form, file.read(size))  # a file that was cut has fewer
+            return _samples(path, form, file.read(held))
         if name == b"fmt ":
-            form = file.read(size)
+            form = file.read(held)
             file.seek(size % 2, 1)
         else:
             file.seek(size + size % 2, 1)

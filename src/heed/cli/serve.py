@@ -4,6 +4,7 @@ import argparse
 import gc
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 EXAMPLES = """\
@@ -59,51 +60,43 @@ def add(parser: argparse.ArgumentParser) -> None:
     voices = parser.add_argument_group("voices")
     add_vocoder(voices)
     add_g2p(voices)
-    batches = parser.add_argument_group("batches")
-    batches.add_argument(
+    _add_batches(parser.add_argument_group("batches").add_argument)
+    _add_limits(parser.add_argument_group("limits").add_argument)
+    option("--log-texts", action="store_true", help="log the beginning of each text (by default texts are not logged)")
+    add_device(parser)
+    add_engine(parser)
+
+
+def _add_batches(option: Callable[..., argparse.Action]) -> None:
+    option(
         "--wait-ms", type=float, default=3.0, help="how long a sentence waits for others to batch with, in milliseconds"
     )
-    batches.add_argument("--batch-tokens", type=int, default=1024, help="maximum number of subwords in a batch")
-    batches.add_argument("--batch-sentences", type=int, default=64, help="maximum number of sentences in a batch")
-    limits = parser.add_argument_group("limits")
-    limits.add_argument(
+    option("--batch-tokens", type=int, default=1024, help="maximum number of subwords in a batch")
+    option("--batch-sentences", type=int, default=64, help="maximum number of sentences in a batch")
+
+
+def _add_limits(option: Callable[..., argparse.Action]) -> None:
+    option(
         "--queue", type=int, default=64, metavar="N", help="maximum number of concurrent requests; others are refused"
     )
-    limits.add_argument(
-        "--max-characters", type=int, default=100_000, metavar="N", help="maximum characters per request"
-    )
-    limits.add_argument("--max-texts", type=int, default=500, metavar="N", help="maximum number of texts per request")
-    limits.add_argument(
-        "--max-body", type=int, default=10 << 20, metavar="BYTES", help="maximum size of a request body"
-    )
-    limits.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="time allowed for one request")
-    limits.add_argument(
-        "--max-header", type=int, default=64 << 10, metavar="BYTES", help="maximum size of request headers"
-    )
-    limits.add_argument(
-        "--header-timeout", type=float, default=10.0, metavar="SECONDS", help="time allowed for the request headers"
-    )
-    limits.add_argument(
-        "--idle-timeout", type=float, default=30.0, metavar="SECONDS", help="how long an idle connection stays open"
-    )
-    limits.add_argument(
-        "--max-connections", type=int, default=1024, metavar="N", help="maximum number of open connections"
-    )
-    limits.add_argument(
-        "--client-connections", type=int, default=256, metavar="N", help="maximum number of connections per client"
-    )
-    limits.add_argument(
+    option("--max-characters", type=int, default=100_000, metavar="N", help="maximum characters per request")
+    option("--max-texts", type=int, default=500, metavar="N", help="maximum number of texts per request")
+    option("--max-body", type=int, default=10 << 20, metavar="BYTES", help="maximum size of a request body")
+    option("--timeout", type=float, default=60.0, metavar="SECONDS", help="time allowed for one request")
+    option("--max-header", type=int, default=64 << 10, metavar="BYTES", help="maximum size of request headers")
+    option("--header-timeout", type=float, default=10.0, metavar="SECONDS", help="time allowed for the request headers")
+    option("--idle-timeout", type=float, default=30.0, metavar="SECONDS", help="how long an idle connection stays open")
+    option("--max-connections", type=int, default=1024, metavar="N", help="maximum number of open connections")
+    option("--client-connections", type=int, default=256, metavar="N", help="maximum number of connections per client")
+    option(
         "--client-requests", type=int, metavar="N", help="maximum requests per client and minute (default: unlimited)"
     )
-    limits.add_argument(
+    option(
         "--client-characters",
         type=int,
         metavar="N",
         help="maximum characters per client and minute (default: unlimited)",
     )
-    option("--log-texts", action="store_true", help="log the beginning of each text (by default texts are not logged)")
-    add_device(parser)
-    add_engine(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -168,6 +168,8 @@ def _recipe(args: argparse.Namespace):
             check_folder(found.model.folder, args.recipe.parent)
         return found
     path = args.out / "recipe.toml"
-    if not path.is_file():
-        raise ValueError(f"{args.out} is not a run that can be resumed: it has no recipe.toml")
-    return recipe.read(path, changes, saved=True)
+    if path.is_file():
+        return recipe.read(path, changes, saved=True)
+    if any(name.startswith("data.") for name, _ in changes):  # it ended before its recipe was written
+        return recipe.read(None, [("training.auto", True), *changes])
+    raise ValueError(f"{args.out} is not a run that can be resumed: it has no recipe.toml")

@@ -28,6 +28,7 @@ OURS = {
     "slope": ("leaky_relu_slope",),
 }
 STATED = ("n_fft", "fmin", "fmax")  # of the spectrogram that it was trained on
+MOST = 1_000_000  # samples or Hz
 ENDS = {"conv_pre": "first", "conv_post": "last"}
 PARTS = {"convs1": "dilated", "convs2": "plain"}
 NORMED = re.compile(r"(.+)\.(?:weight_g|parametrizations\.weight\.original0)")
@@ -40,7 +41,7 @@ def read(path: str | Path) -> tuple[HiFiGAN, Spectrogram]:
     where = f"{weights.parent / CONFIG}: "
     config = _config(facts, where)
     ours = renamed(folded(read_weights(weights), weights), config)
-    compare(outline(HiFiGAN, config), shapes(ours), weights)
+    compare(outline(HiFiGAN, config, where), shapes(ours), weights)
     check_finite(ours, weights)
     model = HiFiGAN(config)
     put(model, ours, weights)
@@ -93,9 +94,9 @@ def _spectrogram(facts: Mapping[str, Any], config: HiFiGANConfig, where: str) ->
         )
     width, low, high = (facts[name] for name in STATED)
     high = config.rate / 2 if high is None else high
-    if any(type(one) not in (int, float) for one in (width, low, high)):
-        raise ValueError(f"{where}n_fft, fmin and fmax must be numbers")
     window = facts.get("win_size", width)
+    if not all(type(one) in (int, float) and abs(one) <= MOST for one in (width, window, low, high)):
+        raise ValueError(f"{where}n_fft, win_size, fmin and fmax must be numbers up to {MOST:,}")
     log = str(facts.get("log", "e"))
     return Spectrogram(config.rate, config.inputs, config.hop, int(width), int(window), float(low), float(high), log)
 

@@ -3,9 +3,11 @@
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+POLL = 0.5  # seconds after which a full queue is tried again, unless nobody waits for it any more
 
 
 def in_thread(items: Iterable[T], size: int = 8) -> Iterator[T]:
@@ -18,6 +20,9 @@ def in_thread(items: Iterable[T], size: int = 8) -> Iterator[T]:
         yield from drain(ready.get)
     finally:
         stopped.set()
+        with suppress(queue.Empty):  # else it would wait with a full queue
+            while True:
+                ready.get_nowait()
         worker.join()
 
 
@@ -27,8 +32,8 @@ def fill(items: Iterable[Any], ready: Any, wanted: Callable[[], bool]) -> None:
     def put(kind: str, value: Any) -> bool:
         while wanted():
             try:
-                ready.put((kind, value), timeout=0.5)
-                return True
+                ready.put((kind, value), timeout=POLL)
+                return wanted()
             except queue.Full:
                 continue
         return False

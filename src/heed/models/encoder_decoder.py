@@ -68,8 +68,8 @@ class EncoderDecoder(nn.Module):
     def decode(
         self,
         target: Int[Tensor, "b t"],
-        memory: Float[Tensor, "b s dim"],
-        valid: Bool[Tensor, "b s"] | SequenceOffsets | None = None,
+        memory: Float[Tensor, "sources s dim"],
+        valid: Bool[Tensor, "sources s"] | SequenceOffsets | None = None,
         cache: StackCache | None = None,
         offsets: SequenceOffsets | None = None,
     ) -> Float[Tensor, "b t dim"]:

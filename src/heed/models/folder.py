@@ -79,6 +79,9 @@ def load(folder: Path) -> nn.Module:
     return model.eval()
 
 
+LAYERS = ("layers", "encoder_layers", "decoder_layers", "small_layers", "postnet_layers", "attention_2d")
+
+
 class _LeftOut(TorchFunctionMode):
     """Skips functions that change a tensor in place. Random draws become zero: trunc_normal_ draws until all values
     fit.
@@ -100,11 +103,17 @@ class _LeftOut(TorchFunctionMode):
 
 def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> Shapes:
     """The shapes of the weights of a model with this config. Nothing of their size is allocated."""
-    with (
-        torch.device("meta"),
-        _LeftOut(*DRAWN, "div_"),
-    ):  # a division imports torch's compiler there, which takes seconds
-        empty = model(config)
+    try:
+        with (
+            torch.device("meta"),
+            _LeftOut(*DRAWN, "div_"),
+        ):  # a division imports torch's compiler there, which takes seconds
+            empty = model(config)
+    except (RuntimeError, TypeError, ArithmeticError) as error:  # such as sizes below 0 or beyond 64 bits
+        why = next(iter(str(error).splitlines()), "")  # then comes a stack of C++
+        raise ValueError(f"{where}no model can be built with these settings ({why})") from error
+    except ValueError as error:
+        raise ValueError(f"{where}{error}") from error
     own = empty.state_dict()
     tables = sum(table.numel() for name, table in empty.named_buffers() if name not in own)
     if tables > MAX_TABLES:
@@ -117,7 +126,7 @@ def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> 
 
 def check_layers(config: Any, weights: int, where: str = "") -> None:
     """Refuse more layers than there are weights: even the outline of a thousand layers takes seconds."""
-    names = [name for name in ("layers", "encoder_layers", "decoder_layers") if not hasattr(config, "groups")]
+    names = [name for name in LAYERS if not hasattr(config, "groups")]
     for name in names:  # those of a group share their weights
         if (layers := getattr(config, name, 0)) > weights:
             raise ValueError(

@@ -14,8 +14,8 @@ from heed.models.system import System
 from heed.nn import init
 from heed.nn.attention import Attention
 from heed.nn.cache import StackCache
-from heed.nn.local_pixels import PixelCache, PixelOrder, in_lines, in_squares
-from heed.nn.pixel_outputs import LEVELS, Categorical, LogisticMixture
+from heed.nn.local_pixels import NONE, PixelCache, PixelOrder, in_lines, in_squares, read_before
+from heed.nn.pixel_outputs import LEVELS, Categorical, LogisticMixture, exact_linear
 from heed.nn.transformer import MLP, Layer, PreNorm, Stack
 
 PRESETS = {
@@ -23,6 +23,7 @@ PRESETS = {
     "small": {"dim": 256, "heads": 4, "hidden": 1024, "layers": 8},
     "base": {"dim": 512, "heads": 8, "hidden": 2048, "layers": 12},
 }
+MOST_CONTEXT = 15  # rows and columns
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,9 @@ class ImageTransformerConfig:
     query_columns: int = 8
     memory_rows: int = 8  # "2d": rows above the block it attends to
     memory_columns: int = 8  # "2d": columns on either side
+    context: int = (
+        3  # a step also reads the previous pixels at most so many rows and columns away; 0: the paper's model
+    )
     dim: int = 256  # width of layers
     heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward networks
@@ -57,6 +61,8 @@ class ImageTransformerConfig:
             raise ValueError(f"channels is {self.channels}; it must be 1 (grey) or 3")
         if not 1 <= self.components <= 100:
             raise ValueError(f"components is {self.components}; it must be from 1 to 100")
+        if self.context > MOST_CONTEXT:
+            raise ValueError(f"context is {self.context}; it must be from 0 to {MOST_CONTEXT}")
         if self.attention == "1d" and (
             self.query_block < 1 or self.max_length % min(self.query_block, self.max_length)
         ):
@@ -80,11 +86,42 @@ class ImageTransformerConfig:
 
 
 class PixelState(NamedTuple):
-    """The state of images being generated: the caches of all layers, and the conditioning of each position."""
+    """The state of images being generated: the caches of all layers, the conditioning of each position, and the values
+    so far in generation order.
+    """
 
     caches: StackCache
     told: Tensor
     memory: Tensor | None
+    values: Tensor
+
+
+class Context(nn.Module):
+    """The intensities of the previous pixels near each step: `project` embeds them (a masked convolution, as in
+    PixelCNN), and `predict` expects a pixel between those at its left and above it, until it has learned better.
+    """
+
+    def __init__(self, order: Int[Tensor, " t"], c: ImageTransformerConfig):
+        super().__init__()
+        self.before = read_before(order.cpu().numpy(), c.size, c.channels, c.values, c.context)
+        self.register_buffer("table", torch.from_numpy(self.before.table), persistent=False)
+        self.project = nn.Linear(len(self.before.places), c.dim, bias=False)
+        self.predict = nn.Linear(len(self.before.places), c.channels, bias=False) if c.output == "logistic" else None
+
+    @torch.no_grad()
+    def initialize(self) -> None:
+        if self.predict is not None:
+            self.predict.weight.zero_()
+            for weights, (down, right, channel) in zip(self.predict.weight.T, self.before.places, strict=True):
+                weights[channel] = 0.5 * ((down, right) in ((0, -1), (-1, 0)))
+
+    def intensities(self, values: Int[Tensor, "b n"], turns: slice) -> Float[Tensor, "b t k"]:
+        """From -1 to 1, and 0 where there is no such pixel; from the values of images in generation order."""
+        table, exact = self.table[turns], torch.promote_types(self.project.weight.dtype, torch.float32)
+        return (values[:, table.clamp(min=0)].to(exact) / 127.5 - 1) * (table != NONE)
+
+    def embed(self, values: Int[Tensor, "b n"], turns: slice = slice(None)) -> Float[Tensor, "b t dim"]:
+        return self.project(self.intensities(values, turns).to(self.project.weight.dtype))
 
 
 class ImageTransformer(nn.Module):
@@ -104,12 +141,16 @@ class ImageTransformer(nn.Module):
         self.rows, self.columns = nn.Embedding(c.size, c.dim), nn.Embedding(c.size, c.dim)
         self.channel = nn.Embedding(c.values, c.dim) if c.values > 1 else None
         self.first = nn.Parameter(torch.zeros(c.dim))  # in place of the pixel before the first
+        self.context = Context(self.turns.order, c) if c.context and c.max_length > 1 else None
         self.classes = nn.Embedding(c.labels, c.dim) if c.labels else None
         self.dropout = nn.Dropout(c.dropout)
         self.stack = _stack(c, c.layers, cross=c.small > 0)
         self.small_rows, self.small_columns = (nn.Embedding(c.small, c.dim) if c.small else None for _ in range(2))
         self.encoder = _stack(c, c.small_layers, cross=False) if c.small else None
         init.normal(self, c.init_std)
+        self.output.spread()
+        if self.context is not None:
+            self.context.initialize()
 
     def pixel_nll(
         self,
@@ -119,7 +160,7 @@ class ImageTransformer(nn.Module):
     ) -> Float[Tensor, " b"]:
         """-log p of each image, in nats."""
         values = self.in_turn(images)
-        return self.output.nll(self.pixel_states(images, labels, small), values)
+        return self.output.nll(self.pixel_states(images, labels, small), values, self._expected(values.flatten(1)))
 
     def pixel_states(
         self, images: Tensor, labels: Tensor | None = None, small: Tensor | None = None
@@ -128,8 +169,11 @@ class ImageTransformer(nn.Module):
         values = self.in_turn(images)
         before = self._embed(values[:, :-1])
         x = torch.cat([self.first.to(before.dtype).expand(len(images), 1, -1), before], dim=1)
-        x = self.dropout(x + self._told(len(images), labels))
-        return self._decode(x, self._memory(small))
+        memory = self._memory(small)
+        x = x + self._told(len(images), labels, memory)
+        if self.context is not None:
+            x = x + self.context.embed(values.flatten(1))
+        return self._decode(self.dropout(x), memory)
 
     def _decode(self, x: Float[Tensor, "b t dim"], memory: Float[Tensor, "b n dim"] | None) -> Float[Tensor, "b t dim"]:
         mask = self.turns.mask
@@ -151,14 +195,43 @@ class ImageTransformer(nn.Module):
         caches = StackCache(len(self.stack.layers))
         for layer in caches:
             layer.attention = PixelCache(visible)
-        return PixelState(caches, self._told(rows, labels), self._memory(small))
+        memory = self._memory(small)
+        values = torch.zeros(
+            rows, self.config.size**2 * self.config.channels, dtype=torch.long, device=self.first.device
+        )
+        return PixelState(caches, self._told(rows, labels, memory), memory, values)
 
     def step_pixel(self, before: Int[Tensor, "b k"] | None, turn: int, state: PixelState) -> Float[Tensor, "b dim"]:
         """The state of a step, from the values of the previous step."""
-        rows = len(state.told)
-        x = self.first.expand(rows, 1, -1) if before is None else self._embed(before[:, None], turn - 1)
+        if before is None:
+            x = self.first.expand(len(state.told), 1, -1)
+        else:
+            x, k = self._embed(before[:, None], turn - 1), before.shape[1]
+            state.values[:, (turn - 1) * k : turn * k] = before
         x = x + state.told[:, turn : turn + 1]
+        if self.context is not None:
+            x = x + self.context.embed(state.values, slice(turn, turn + 1))
         return self.stack(x, state.memory, cache=state.caches)[:, 0]
+
+    def sample_values(
+        self,
+        states: Float[Tensor, "b dim"],
+        turn: int,
+        values: Int[Tensor, "b n"],
+        temperature: float,
+        generator: torch.Generator,
+    ) -> Int[Tensor, "b k"]:
+        """The values of a step, sampled from its state; `values` are all of the images in generation order, of which
+        those before the step count.
+        """
+        expected = self._expected(values, slice(turn, turn + 1))
+        return self.output.sample(states, temperature, generator, None if expected is None else expected[:, 0])
+
+    def _expected(self, values: Int[Tensor, "b n"], turns: slice = slice(None)) -> Float[Tensor, "b t c"] | None:
+        """What the context alone predicts, which a mixture of logistics starts from."""
+        if self.context is None or self.context.predict is None:
+            return None
+        return exact_linear(self.context.intensities(values, turns), self.context.predict)
 
     def _embed(self, values: Int[Tensor, "b t k"], first: int = 0) -> Float[Tensor, "b t dim"]:
         """The sum of the embeddings of the values of each step; every channel has its own."""
@@ -168,16 +241,23 @@ class ImageTransformer(nn.Module):
         channels = self.turns.order[first : first + values.shape[1]] % self.config.channels
         return self.pixels(values[..., 0] + LEVELS * channels)
 
-    def _told(self, rows: int, labels: Tensor | None) -> Float[Tensor, "b t dim"]:
-        """The conditioning of each position besides the values: its coordinates and the class of its image."""
+    def _told(self, rows: int, labels: Tensor | None, memory: Tensor | None) -> Float[Tensor, "b t dim"]:
+        """The conditioning of each position besides the values: its coordinates, the class of its image, and the small
+        pixel that it belongs to.
+        """
         c, order = self.config, self.turns.order
         pixel = order // c.values
         x = self.rows(pixel // c.size) + self.columns(pixel % c.size)
         x = x if self.channel is None else x + self.channel(order % c.values)
         if (self.classes is None) != (labels is None):
             raise ValueError("the model needs a class" if labels is None else "the model has no classes")
-        x = x.expand(rows, -1, -1)
-        return x if labels is None else x + self.classes(labels)[:, None]
+        x = x.expand(rows, -1, -1) if labels is None else x + self.classes(labels)[:, None]
+        if memory is None:
+            return x
+        times = c.size // c.small
+        small = memory.view(rows, c.small, 1, c.small, 1, 1, -1)
+        each = small.expand(-1, -1, times, -1, times, c.values, -1).reshape(rows, c.max_length, -1)
+        return x + each.index_select(1, order)
 
     def _memory(self, small: UInt8[Tensor, "b s s c"] | None) -> Float[Tensor, "b n dim"] | None:
         """The encoder output for small images."""

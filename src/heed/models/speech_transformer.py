@@ -127,8 +127,8 @@ class SpeechTransformer(nn.Module):
     def decode(
         self,
         target: Int[Tensor, "b t"],
-        memory: Float[Tensor, "b s dim"],
-        valid: Bool[Tensor, "b s"] | None = None,
+        memory: Float[Tensor, "sources s dim"],
+        valid: Bool[Tensor, "sources s"] | None = None,
         cache: StackCache | None = None,
     ) -> Float[Tensor, "b t dim"]:
         """The output of the decoder at each token, which predicts the next one."""

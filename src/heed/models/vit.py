@@ -47,8 +47,12 @@ class ViTConfig:
     init_positions: Literal["normal", "2d"] = "normal"  # 2d: learned positions start as sinusoids of row and column
 
     def __post_init__(self):
+        if self.patch < 1:
+            raise ValueError(f"patch is {self.patch}; it must be at least 1")
         check(self)
-        if self.patch < 1 or self.size % self.patch:
+        if self.init_std <= 0:
+            raise ValueError(f"init_std is {self.init_std:g}; it must be above 0")
+        if self.size % self.patch:
             raise ValueError(
                 f"images are {self.size} pixels wide, which is not a multiple of the patch size, {self.patch}: set "
                 "model.patch or data.size"

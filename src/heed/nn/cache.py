@@ -55,10 +55,16 @@ class StackCache(list[LayerCache]):
         return len(self[0].attention)
 
     def reorder(self, rows: Tensor) -> None:
+        """Keep these rows of the cached tokens, in this order."""
         for layer in self:
-            for cache in (layer.attention, layer.cross):
-                if len(cache):
-                    cache.reorder(rows)
+            if len(layer.attention):
+                layer.attention.reorder(rows)
+
+    def reorder_sources(self, rows: Tensor) -> None:
+        """The same for the cached keys and values of the encoder output."""
+        for layer in self:
+            if len(layer.cross):
+                layer.cross.reorder(rows)
 
 
 def join_left_padded(
@@ -84,14 +90,26 @@ def join_left_padded(
 
 @dataclass
 class DecoderState:
-    """State of incremental decoding: the encoder output and the cached keys and values."""
+    """State of incremental decoding: the encoder output and the cached keys and values.
+
+    The encoder output, with its keys and values, has one row per source. Each source has the same number of rows of
+    cached tokens, `width`, which are adjacent: the beams of a search share their source.
+    """
 
     memory: Tensor
     valid: Tensor | None
     cache: StackCache
+    width: int = 1
 
     def reorder(self, rows: Tensor) -> None:
         """Keep these rows, in this order."""
-        self.memory = self.memory.index_select(0, rows)
-        self.valid = None if self.valid is None else self.valid.index_select(0, rows)
         self.cache.reorder(rows)
+        sources, counts = torch.unique_consecutive(rows // self.width, return_counts=True)
+        counts = counts.tolist()
+        if len(set(counts)) > 1:  # each row has its own source again
+            sources, counts = rows // self.width, [1]
+        self.width = counts[0] if counts else 1
+        if len(sources) < len(self.memory) or not torch.equal(sources, torch.arange(len(self.memory)).to(sources)):
+            self.memory = self.memory.index_select(0, sources)
+            self.valid = None if self.valid is None else self.valid.index_select(0, sources)
+            self.cache.reorder_sources(sources)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from heed.nn.cache import Cache
 
 NONE = -1  # in a table of keys: none
+MOST_PAIRS = 1 << 28  # of a position and one that it attends to: a mask has a byte for each
 
 
 class LocalMask(NamedTuple):
@@ -84,6 +85,7 @@ def in_lines(length: int, queries: int, memory: int) -> PixelOrder:
     """
     if queries >= length:
         queries, memory = length, 0
+    _check_pairs(length, queries + memory)
     starts = np.arange(0, length, queries)[:, None]
     table = starts - memory + np.arange(memory + queries)
     own = starts + np.arange(queries)
@@ -96,6 +98,8 @@ def in_squares(size: int, values: int, queries: Sequence[int], memory: Sequence[
     above it and columns on both sides. Every pixel has `values` positions.
     """
     rows, columns = queries
+    seen_rows, seen_columns = min(size, rows + memory[0]), min(size, columns + 2 * memory[1])
+    _check_pairs(size * size * values, seen_rows * seen_columns * values)
     pixels = np.arange(size * size).reshape(size, size)
     corners = [(top, left) for top in range(0, size, rows) for left in range(0, size, columns)]
     blocks = [pixels[top : top + rows, left : left + columns].reshape(-1) for top, left in corners]
@@ -111,6 +115,40 @@ def in_squares(size: int, values: int, queries: Sequence[int], memory: Sequence[
         row[: len(keys)] = keys
     own = np.arange(len(order)).reshape(len(seen), -1)
     return PixelOrder(order, table, (table[:, None] != NONE) & (table[:, None] <= own[:, :, None]))
+
+
+def _check_pairs(length: int, attended: int) -> None:
+    if (pairs := length * attended) > MOST_PAIRS:
+        raise ValueError(
+            f"the {length:,} positions of an image would attend to {pairs:,} others together, and the limit is {MOST_PAIRS:,}: "
+            "lower data.size or the blocks of attention"
+        )
+
+
+class Before(NamedTuple):
+    """For each step the values near its pixel that come before it. `table`: their numbers in generation order, NONE
+    where there is none; `places`: rows down, columns right and channel of each, relative to the pixel.
+    """
+
+    table: Int[np.ndarray, "t n"]
+    places: list[tuple[int, int, int]]
+
+
+def read_before(order: np.ndarray, size: int, channels: int, values: int, reach: int) -> Before:
+    """The values at most `reach` rows and columns away. Every pixel has `values` positions."""
+    turns, each = np.argsort(order), channels // values  # values in a position
+    rows, columns = np.divmod(order // values, size)
+    found = {}
+    for down, right in np.ndindex(2 * reach + 1, 2 * reach + 1):
+        row, column = rows + down - reach, columns + right - reach
+        inside = (row >= 0) & (row < size) & (column >= 0) & (column < size)
+        pixel = np.where(inside, row * size + column, 0)
+        for channel in range(channels):
+            turn = turns[pixel * values + channel // each]
+            seen = inside & (turn < np.arange(len(order)))
+            if seen.any():
+                found[down - reach, right - reach, channel] = np.where(seen, turn * each + channel % each, NONE)
+    return Before(np.stack([*found.values()], axis=1), [*found])
 
 
 def _positions(pixels: np.ndarray, values: int) -> np.ndarray:

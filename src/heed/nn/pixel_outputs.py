@@ -17,22 +17,28 @@ class Categorical(nn.Module):
         super().__init__()
         self.values, self.out = 1, nn.Linear(dim, LEVELS)
 
-    def nll(self, states: Float[Tensor, "b t dim"], values: Int[Tensor, "b t 1"]) -> Float[Tensor, " b"]:
-        logits = _exact_linear(states, self.out)
+    def spread(self) -> None:
+        """All values start equally probable."""
+
+    def nll(
+        self, states: Float[Tensor, "b t dim"], values: Int[Tensor, "b t 1"], expected: None = None
+    ) -> Float[Tensor, " b"]:
+        logits = exact_linear(states, self.out)
         return (
             F.cross_entropy(logits.flatten(0, 1), values.flatten(), reduction="none").view(len(states), -1).sum(dim=1)
         )
 
     def sample(
-        self, states: Float[Tensor, "b dim"], temperature: float, generator: torch.Generator
+        self, states: Float[Tensor, "b dim"], temperature: float, generator: torch.Generator, expected: None = None
     ) -> Int[Tensor, "b 1"]:
-        probabilities = (_exact_linear(states, self.out) / temperature).softmax(dim=1)
+        probabilities = (exact_linear(states, self.out) / temperature).softmax(dim=1)
         return torch.multinomial(probabilities, 1, generator=generator)
 
 
 class LogisticMixture(nn.Module):
     """A discretized mixture of logistics (Salimans et al., 2017): each component has a mean and a scale per channel;
-    the means of green and blue also depend on the previous channels. A pixel is one position.
+    the means of green and blue also depend on the previous channels. A pixel is one position. Values are relative to
+    those that are `expected`, from -1 to 1, if given.
     """
 
     def __init__(self, dim: int, channels: int, components: int):
@@ -41,8 +47,20 @@ class LogisticMixture(nn.Module):
         self.pairs = channels * (channels - 1) // 2
         self.out = nn.Linear(dim, components * (1 + 2 * channels + self.pairs))
 
-    def nll(self, states: Float[Tensor, "b t dim"], values: Int[Tensor, "b t c"]) -> Float[Tensor, " b"]:
-        return -self.logp(_exact_linear(states, self.out), values).sum(dim=1)
+    @torch.no_grad()
+    def spread(self) -> None:
+        """Components start narrow and with different means: else all of them learn the same."""
+        _, means, scales, _ = self.out.bias.view(-1, self.components).split([1, self.values, self.values, self.pairs])
+        means.copy_(torch.linspace(-0.2, 0.2, self.components))
+        scales.fill_(-2.5)
+
+    def nll(
+        self,
+        states: Float[Tensor, "b t dim"],
+        values: Int[Tensor, "b t c"],
+        expected: Float[Tensor, "b t c"] | None = None,
+    ) -> Float[Tensor, " b"]:
+        return -self.logp(exact_linear(states, self.out), values, expected).sum(dim=1)
 
     def _parts(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Logits (..., m), means (..., c, m), log scales (..., c, m) and coefficients (..., pairs, m)."""
@@ -50,12 +68,18 @@ class LogisticMixture(nn.Module):
         logits, means, scales, pairs = own.split([1, self.values, self.values, self.pairs], dim=-2)
         return logits.squeeze(-2), means, scales.clamp(-7, 5), pairs.tanh()
 
-    def logp(self, parameters: Float[Tensor, "b t p"], values: Int[Tensor, "b t c"]) -> Float[Tensor, "b t"]:
+    def logp(
+        self,
+        parameters: Float[Tensor, "b t p"],
+        values: Int[Tensor, "b t c"],
+        expected: Float[Tensor, "b t c"] | None = None,
+    ) -> Float[Tensor, "b t"]:
         """The log probability of a pixel: that of the interval around each value, of which the first and the last are
         unbounded.
         """
         logits, means, scales, pairs = self._parts(parameters)
-        x = (values.to(parameters.dtype) / 127.5 - 1)[..., None]
+        x = values.to(parameters.dtype) / 127.5 - 1
+        x = (x if expected is None else x - expected)[..., None]
         means = torch.stack([self._mean(i, x, means, pairs) for i in range(self.values)], dim=-2)
         inverse, centred = torch.exp(-scales), x - means
         above, below = inverse * (centred + 1 / 255), inverse * (centred - 1 / 255)
@@ -72,9 +96,13 @@ class LogisticMixture(nn.Module):
         return means[..., channel, :] + moved
 
     def sample(
-        self, states: Float[Tensor, "b dim"], temperature: float, generator: torch.Generator
+        self,
+        states: Float[Tensor, "b dim"],
+        temperature: float,
+        generator: torch.Generator,
+        expected: Float[Tensor, "b c"] | None = None,
     ) -> Int[Tensor, "b c"]:
-        logits, means, scales, pairs = self._parts(_exact_linear(states, self.out))
+        logits, means, scales, pairs = self._parts(exact_linear(states, self.out))
         chosen = torch.multinomial((logits / temperature).softmax(dim=1), 1, generator=generator)[:, None]
         means, scales = (part.gather(2, chosen.expand(-1, part.shape[1], -1)) for part in (means, scales))
         pairs = pairs.gather(2, chosen.expand(-1, pairs.shape[1], -1))
@@ -82,18 +110,23 @@ class LogisticMixture(nn.Module):
             1e-5, 1 - 1e-5
         )
         noise = temperature * scales.exp() * (noise.log() - (-noise).log1p())
-        found: list[Tensor] = []
+        base = torch.zeros_like(means[..., 0]) if expected is None else expected
+        found: list[Tensor] = []  # relative to the base
         for channel in range(self.values):
-            x = torch.stack(found, dim=1) if found else means[:, :0]
-            drawn = self._mean(channel, x, means, pairs) + noise[:, channel]
-            found.append(((drawn + 1) * 127.5).round().clamp(0, LEVELS - 1) / 127.5 - 1)
-        return ((torch.cat(found, dim=1) + 1) * 127.5).round().long()
+            x, own = torch.stack(found, dim=1) if found else means[:, :0], base[:, channel, None]
+            drawn = self._mean(channel, x, means, pairs) + noise[:, channel] + own
+            found.append(((drawn + 1) * 127.5).round().clamp(0, LEVELS - 1) / 127.5 - 1 - own)
+        return ((torch.cat(found, dim=1) + base + 1) * 127.5).round().long()
 
 
-def _exact_linear(x: Tensor, layer: nn.Linear) -> Tensor:
+def exact_linear(x: Tensor, layer: nn.Linear) -> Tensor:
     """In single precision at least: in bfloat16 a mean is rounded to as much as half the distance of two values."""
     with torch.autocast(x.device.type, enabled=False):
-        return F.linear(*(part.float() if part.dtype.itemsize < 4 else part for part in (x, layer.weight, layer.bias)))
+        parts = (
+            None if part is None else part.to(torch.promote_types(part.dtype, torch.float32))
+            for part in (x, layer.weight, layer.bias)
+        )
+        return F.linear(*parts)
 
 
 def bits_per_dimension(nats: float, dimensions: int) -> float:

@@ -93,7 +93,7 @@ class Layer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "b t dim"],
-        memory: Float[Tensor, "b s dim"] | None = None,
+        memory: Float[Tensor, "sources s dim"] | None = None,
         *,
         mask: Bool[Tensor, "..."] | PackedMask | LocalMask | None = None,
         causal: bool = False,
@@ -101,8 +101,9 @@ class Layer(nn.Module):
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "b t dim"]:
         x = self.attention(x, mask=mask, causal=causal, cache=cache and cache.attention)
-        if self.cross is not None:
-            x = self.cross(x, memory, mask=memory_mask, cache=cache and cache.cross)
+        if self.cross is not None:  # rows of one source, such as the beams of a search, attend to it together
+            queries = x if len(x) == len(memory) else x.reshape(len(memory), -1, x.shape[-1])
+            x = self.cross(queries, memory, mask=memory_mask, cache=cache and cache.cross).reshape(x.shape)
         return self.mlp(x)
 
     def sublayers(self) -> list[nn.Module]:

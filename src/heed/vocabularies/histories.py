@@ -34,6 +34,7 @@ class Histories:
 
     def __init__(self, names: list[str], known: int, arrays: Mapping[str, np.ndarray]):
         self.names, self.known = names, known
+        self.written: str | None = None  # hash of the file, which is not written again while a run goes on
         self.items, self.offsets, self.train_end, self.valid_at, self.test_at = (arrays[name] for name in ARRAYS)
         users = len(self.offsets) - 1
         sizes = {len(names), users, len(self.train_end), len(self.valid_at), len(self.test_at)}
@@ -91,11 +92,12 @@ class Histories:
     def write(self, folder: Path) -> dict[str, Any]:
         """Write the histories into a model folder; returns their entry in config.json."""
         path = folder / FILE
-        if not path.is_file():  # they do not change while a run goes on
+        if self.written is None or not path.is_file() or sha256(path) != self.written:
             text = np.frombuffer("".join(f"{name}\n" for name in self.names).encode(), np.uint8)
             with atomic_file(path) as part:
                 save_file({"users": text, **{name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}}, part)
-        return {"kind": "histories", "file": FILE, "sha256": sha256(path), "known": self.known}
+            self.written = sha256(path)
+        return {"kind": "histories", "file": FILE, "sha256": self.written, "known": self.known}
 
     @staticmethod
     def read(folder: Path, facts: dict[str, Any], where: str) -> "Histories":
@@ -104,7 +106,7 @@ class Histories:
             arrays = load_file(path)
             names = arrays["users"].tobytes().decode().split("\n")[:-1]
             return Histories(names, int(facts["known"]), arrays)
-        except (SafetensorError, LookupError, ValueError, TypeError) as error:
+        except (SafetensorError, LookupError, ValueError, TypeError, ArithmeticError) as error:
             raise ValueError(f"{path} is damaged ({error}): copy it again") from error
 
 

@@ -71,7 +71,10 @@ class Items:
     @staticmethod
     def read(folder: Path, facts: dict[str, Any], where: str) -> "Items":
         path = checked(folder, facts, where)
-        return Items(path.read_text("utf-8").split("\n")[:-1])
+        try:
+            return Items(path.read_text("utf-8").split("\n")[:-1])
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is not UTF-8: it is damaged, or not a list of items") from None
 
 
 def plain(name: str) -> str:

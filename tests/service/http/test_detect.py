@@ -85,3 +85,11 @@ def test_codes_of_multilingual_models_are_those_of_their_language():
     }
     assert detect("今天天气很好。", ["zho_Hant", "en"])[0].language == "zho_Hant"
     assert detect("나는 학생이에요.", ["kor_Hang", "jpn_Jpan"])[0].language == "kor_Hang"
+
+
+@pytest.mark.parametrize("library", [True, False])
+def test_words_in_latin_letters_are_of_a_language_that_has_them(library, monkeypatch):
+    if not library:
+        monkeypatch.setattr(language_id, "available", lambda: False)
+    for text in ("Wxyz qrst vbnm kjhg", "Pneumonoultramicroscopic", "Zsfgk"):
+        assert detect(text, ["ko", "ja", "en"])[0].language == "en"

@@ -9,12 +9,15 @@ import torch
 
 from heed.loading import write_package
 from heed.models.package import Package
+from heed.models.sasrec import SASRec, SASRecConfig
 from heed.nn.attention import record
+from heed.products.recommender import Recommender
 from heed.service.http.limits import ApiKey, ApiKeys, Limits
 from heed.service.http.opening import open_models
 from heed.service.http.queue import Ticket
 from heed.service.http.recommenders import ItemsAfter, ServedRecommender
 from heed.service.http.service import Service, Settings
+from heed.vocabularies.items import Items
 from tests.service.http.conftest import RunningService
 from tests.service.recommenders import ITEMS, USERS, recommender
 
@@ -200,3 +203,11 @@ def test_a_folder_of_a_recommender_is_served(tmp_path):
     served.worker.close()
     with pytest.raises(ValueError, match="is a recommender, which has no languages"):
         open_models([f"ko-en={tmp_path / 'shop'}"], "cpu", "torch")
+
+
+def test_a_shop_with_one_item_is_served():
+    torch.manual_seed(3)
+    model = SASRec(SASRecConfig(items=1, dim=4, heads=1, hidden=4, layers=1, max_length=3)).eval()
+    shop = ServedRecommender("shop", Recommender(model, Items(["tea"])))
+    shop.warm_up()
+    assert shop.product.items.search("TE").tolist() == [0] and shop.product.items.search("milk").tolist() == []

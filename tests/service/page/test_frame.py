@@ -160,7 +160,7 @@ def test_the_last_text_wins_and_old_requests_are_given_up(visit, fake):
     go_on = threading.Event()
 
     def slow(body):
-        go_on.wait(20 if body["text"] == "하나" else 0)
+        go_on.wait(300 if body["text"] == "하나" else 0)
         return answer(f"<{body['text']}>", body["text"])
 
     fake.answers["/v1/translate"] = slow
@@ -168,10 +168,11 @@ def test_the_last_text_wins_and_old_requests_are_given_up(visit, fake):
     with page.expect_request("**/v1/translate") as first:
         page.fill("#source", "하나")
     page.wait_for_selector("#progress:not([hidden])", state="attached")
-    page.fill("#source", "하나 둘")
+    with page.expect_event("requestfailed", lambda request: request == first.value) as given_up:
+        page.fill("#source", "하나 둘")
     page.wait_for_selector("#target .word")
     go_on.set()
-    assert page.inner_text("#target") == "<하나 둘>" and first.value.failure == "net::ERR_ABORTED"
+    assert page.inner_text("#target") == "<하나 둘>" and given_up.value.failure == "net::ERR_ABORTED"
     page.wait_for_selector("#progress", state="hidden")
 
 

@@ -1,11 +1,12 @@
 """Lists of recordings and transcripts in the formats of various corpora."""
 
 import lzma
+import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -127,12 +128,23 @@ def clean(text: str) -> str:
     return " ".join(text.split())
 
 
+def _array(file: BinaryIO) -> np.ndarray:
+    """The array in a .npy file; np.load would allocate whatever size the file declares."""
+    major, _ = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    shape, by_column, kind = read(file)
+    values = np.frombuffer(file.read(), kind)
+    if values.size != math.prod(shape):
+        raise ValueError(f"it declares {math.prod(shape):,} values and has {values.size:,}")
+    return values.reshape(shape, order="F" if by_column else "C")
+
+
 @lru_cache(maxsize=1)
 def stored_features(path: Path) -> np.ndarray:
     """The array (frames, values) of stored features, plain or .xz, as scaled integers if its name says so."""
     try:
         with lzma.open(path) if path.suffix == ".xz" else open(path, "rb") as file:
-            values = np.load(file, allow_pickle=False)
+            values = _array(file)
     except Exception as error:  # of numpy's reader, which raises errors of many kinds
         why = " ".join(str(error).split())[:200]
         raise ValueError(f"{path} is damaged, or not a NumPy array ({why}): copy it again") from None

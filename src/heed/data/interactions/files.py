@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -125,20 +126,34 @@ def _parquet(path: Path, config: InteractionsConfig) -> Rows:
         raise ValueError(
             f"{path} is a Parquet file, which needs pyarrow: install it (pip install 'heed[parquet]'), or save the log as CSV"
         ) from None
-    try:
+    with _parquet_errors(path):
         file = parquet.ParquetFile(path)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is not valid Parquet: {error}") from error
-    names = file.schema_arrow.names
+        names = file.schema_arrow.names
     places, header = find_columns(names, config, str(path))
     if not header and not any(isinstance(getattr(config, name), int) for name in NAMES):
         raise ValueError(f"{path} has the columns {', '.join(names)}: set data.user and data.item")
     wanted = {name: names[place] for name, place in places.items()}
+    batches = file.iter_batches(columns=list(dict.fromkeys(wanted.values())))
     number = 0
-    for batch in file.iter_batches(columns=list(dict.fromkeys(wanted.values()))):
-        for record in batch.to_pylist():
+    while True:
+        with _parquet_errors(path):
+            if (batch := next(batches, None)) is None:
+                return
+            records = batch.to_pylist()
+        for record in records:
             number += 1
             yield number, _row(lambda name, record=record: _text(record, wanted.get(name)))
+
+
+@contextmanager
+def _parquet_errors(path: Path) -> Iterator[None]:
+    """Name the file: pyarrow's errors do not."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (ArrowException, OSError, ValueError, ArithmeticError) as error:
+        raise ValueError(f"{path} is not valid Parquet: {error}") from error
 
 
 def _text(record: Mapping[str, Any], column: str | None) -> str | None:

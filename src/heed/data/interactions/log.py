@@ -130,7 +130,8 @@ def _read(
     if len(timed) > 1:
         raise ValueError(f"{timed[True]} has times and {timed[False]} has none: they cannot be sorted together")
     if not found.rows:
-        raise ValueError(f"{', '.join(config.interactions)}: no interaction is rated {config.min_rating:g} or higher")
+        none = "no interactions" if not counts["read"] else f"no interaction is rated {config.min_rating:g} or higher"
+        raise ValueError(f"{', '.join(config.interactions)}: {none}")
     return users, items, counts, True in timed
 
 

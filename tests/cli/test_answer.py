@@ -1,0 +1,34 @@
+"""heed evaluate of a question-answering model: scores are shown, and answers are written where asked."""
+
+import json
+from argparse import Namespace
+from types import SimpleNamespace
+
+import pytest
+
+from heed.cli import answer, common, scores, seen
+
+CONTEXT = "the dog sees a red house"
+QUESTIONS = [
+    {"id": "a", "question": "who?", "answers": [{"text": "the dog", "answer_start": 0}]},
+    {"id": "b", "question": "what?", "answers": [{"text": "a red house", "answer_start": 13}]},
+]
+
+
+@pytest.mark.parametrize("out", [False, True])
+def test_answers_are_written_to_a_file_only_if_one_is_named(out, tmp_path, monkeypatch, capsys):
+    file, shown = tmp_path / "questions.json", []
+    file.write_text(json.dumps({"data": [{"paragraphs": [{"context": CONTEXT, "qas": QUESTIONS}]}]}), "utf-8")
+
+    def give(pairs):
+        return [SimpleNamespace(text=f"{question} {len(context)}", cut=False) for question, context in pairs]
+
+    monkeypatch.setattr(common, "open_product", lambda args, verb, names: SimpleNamespace(answer=give))
+    monkeypatch.setattr(seen, "show_seen_texts", lambda systems, texts: None)
+    monkeypatch.setattr(scores, "show_scores", lambda *given: shown.append(given[4]))
+    args = Namespace(squad=str(file), system="model", against=None, out=str(tmp_path / "out.json") if out else None)
+    assert answer.evaluate(args) == 0
+    assert shown == ["2 questions"] and capsys.readouterr().out == ""
+    assert (tmp_path / "out.json").is_file() == out
+    if out:
+        assert json.loads((tmp_path / "out.json").read_text("utf-8")) == {"a": "who? 24", "b": "what? 24"}

@@ -1,0 +1,177 @@
+"""What fuzzing and fault injection have found in the newer families: logs, vocoders, models of images and speech."""
+
+import io
+import json
+import lzma
+import tracemalloc
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from safetensors.torch import save_file
+
+from heed import loading
+from heed.audio.files import decode, wav_bytes
+from heed.convert import hifi_gan
+from heed.data.audio import manifests
+from heed.data.interactions.config import InteractionsConfig
+from heed.data.interactions.log import open_log
+from heed.files import sha256
+from heed.models import MODELS
+from heed.models.folder import outline
+from heed.models.hifi_gan import HiFiGAN
+from heed.models.package import Package
+from heed.vocabularies.characters import Characters
+from heed.vocabularies.histories import Histories
+from heed.vocabularies.items import Items
+from heed.vocabularies.sound import FeatureSettings, SoundFeatures
+from tests.service.recommenders import histories
+
+
+def read_log(path):
+    with open_log(InteractionsConfig([str(path)])):
+        pass
+
+
+def test_a_log_without_rows_is_said_to_have_none(tmp_path):
+    (tmp_path / "a.csv").write_text("user,item\n", encoding="utf-8", newline="\n")
+    with pytest.raises(ValueError, match=r"a\.csv: no interactions"):
+        read_log(tmp_path / "a.csv")
+
+
+def test_a_parquet_file_that_is_damaged_in_its_rows_is_named(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"user": [f"user {i}" for i in range(50)], "item": [f"item {i % 3}" for i in range(50)]})
+    parquet.write_table(table, tmp_path / "a.parquet", compression="none")
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    data[4:60] = b"\xff" * 56  # the footer, which is read first, is at the end
+    (tmp_path / "a.parquet").write_bytes(data)
+    with pytest.raises(ValueError, match=r"a\.parquet is not valid Parquet: ") as caught:
+        read_log(tmp_path / "a.parquet")
+    assert caught.type is ValueError
+
+
+def write_vocoder(folder, **changes):
+    facts = {
+        "num_mels": 4, "sampling_rate": 8000, "upsample_initial_channel": 4, "upsample_rates": [2], "upsample_kernel_sizes": [4],
+        "resblock_kernel_sizes": [3], "resblock_dilation_sizes": [[1]], "n_fft": 64, "fmin": 0, "fmax": None,
+    }  # fmt: skip
+    save_file(HiFiGAN(hifi_gan._config(facts, "")).state_dict(), folder / "generator.safetensors")
+    (folder / "config.json").write_text(json.dumps({**facts, **changes}), encoding="utf-8", newline="\n")
+
+
+@pytest.mark.parametrize("name", ["n_fft", "win_size", "fmin"])
+def test_a_vocoder_states_numbers(tmp_path, name):
+    write_vocoder(tmp_path, **{name: 60})
+    hifi_gan.read(tmp_path)
+    for value in ("x", None, float("inf"), float("nan"), 10**400, True):
+        write_vocoder(tmp_path, **{name: value})
+        with pytest.raises(ValueError, match="must be numbers up to"):
+            hifi_gan.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "says"),
+    [
+        ("vit", {"patch": 0}, "patch is 0; it must be at least 1"),
+        ("vit", {"init_std": 0.0}, "init_std is 0; it must be above 0"),
+        ("image-transformer", {"context": 1000}, "context is 1000; it must be from 0 to 15"),
+    ],
+)  # fmt: skip
+def test_sizes_that_no_image_model_can_have_are_refused(name, values, says):
+    with pytest.raises(ValueError, match=says):
+        MODELS[name].config(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "pairs"),
+    [
+        ({"size": 8192}, 8192**2 * 768),
+        ({"size": 512, "query_block": 512**2}, 512**4),
+        ({"attention": "2d", "size": 4096, "memory_rows": 4000}, 4096**2 * 4008 * 24),
+    ],
+)
+def test_a_mask_of_gigabytes_is_refused(values, pairs):
+    system = MODELS["image-transformer"]
+    with pytest.raises(ValueError, match=f"would attend to {pairs:,} others together"):
+        outline(system.model, system.config(dim=8, heads=2, hidden=8, layers=1, **values))
+
+
+def test_sizes_that_no_weights_have_are_refused(tmp_path):
+    letters, sound = Characters(list("ab c")), SoundFeatures(FeatureSettings(mels=10))
+    small = {"dim": 8, "heads": 2, "hidden": 8, "encoder_layers": 1, "decoder_layers": 1, "channels": 2}
+    system = MODELS["speech-transformer"]
+    model = system.model(system.config(vocab_size=len(letters), inputs=10, **small))
+    loading.write_package(Package(model, "speech-recognition", {"sound": sound, "target": letters}, {}), tmp_path)
+    path = tmp_path / "config.json"
+    facts = json.loads(path.read_text("utf-8"))
+    del facts["sha256"]
+    for values, says in (
+        ({"inputs": 0}, "no model can be built with these settings"),
+        ({"attention_2d": 100_000}, "attention_2d is 100000, but there are only"),
+    ):
+        changed = {**facts, "model": {**facts["model"], **values}}
+        path.write_text(json.dumps(changed), encoding="utf-8", newline="\n")
+        with pytest.raises(ValueError, match=says):
+            loading.load(tmp_path, "cpu", "torch")
+
+
+def test_histories_of_endless_items_are_refused(tmp_path):
+    facts = {**histories().write(tmp_path), "known": float("inf")}
+    with pytest.raises(ValueError, match=r"histories\.safetensors is damaged"):
+        Histories.read(tmp_path, facts, "histories")
+
+
+def test_a_resumed_run_replaces_damaged_histories(tmp_path):
+    first = histories()
+    facts, path = first.write(tmp_path), tmp_path / "histories.safetensors"
+    whole = path.read_bytes()
+    for own in (first, histories()):
+        path.write_bytes(whole[:-1] + b"x")
+        assert own.write(tmp_path) == facts and path.read_bytes() == whole
+    assert Histories.read(tmp_path, facts, "histories").names == first.names
+
+
+def test_items_that_are_no_text_are_refused(tmp_path):
+    facts = Items(["tea", "soap"]).write(tmp_path)
+    assert Items.read(tmp_path, facts, "items").names == ["tea", "soap"]
+    (tmp_path / "items.txt").write_bytes(b"tea\n\xff\n")
+    with pytest.raises(ValueError, match=r"items\.txt is not UTF-8"):
+        Items.read(tmp_path, {**facts, "sha256": sha256(tmp_path / "items.txt")}, "items")
+
+
+def test_a_vocoder_of_frames_beyond_64_bits_is_refused(tmp_path):
+    write_vocoder(tmp_path, model_in_dim=10**30)
+    with pytest.raises(ValueError, match=r"config\.json: no model can be built with these settings"):
+        hifi_gan.read(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npy.xz"])
+def test_stored_features_take_the_memory_of_their_file(tmp_path, suffix):
+    path, pack = tmp_path / f"mfcc13_x256.{suffix}", lzma.compress if suffix.endswith("xz") else bytes
+    for order in ("C", "F"):
+        array, data = np.arange(39, dtype=np.int16).reshape(13, 3, order=order), io.BytesIO()
+        np.save(data, array)
+        path.write_bytes(pack(data.getvalue()))
+        manifests.stored_features.cache_clear()
+        np.testing.assert_array_equal(manifests.stored_features(path), array / np.float32(256))
+    path.write_bytes(pack(data.getvalue().replace(b"(13, 3), }        ", b"(9999999, 9999), }")))
+    manifests.stored_features.cache_clear()
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"declares 99,989,990,001 values and has"):
+        manifests.stored_features(path)
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("part", [b"data", b"fmt "])
+def test_a_recording_takes_the_memory_of_its_file(tmp_path, part):
+    data = wav_bytes(np.zeros(800), 8000)
+    at = data.index(part) + 4
+    (tmp_path / "a.wav").write_bytes(data[:at] + b"\xff\xff\xff\x7f" + data[at + 4 :])
+    tracemalloc.start()
+    with open(tmp_path / "a.wav", "rb") as file, nullcontext() if part == b"data" else pytest.raises(ValueError):
+        assert len(decode(file, "a.wav", 60.0).samples) == 800
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
