@@ -48,7 +48,7 @@ def marian(tmp_path, phrases):
     from heed.vocabularies import marian as vocabulary
 
     texts = (phrases / "train.ko").read_text().splitlines() + (phrases / "train.en").read_text().splitlines()
-    vocabularies = vocabulary.learn(texts, 700)
+    vocabularies = vocabulary.learn(texts, 750)
     special, folder = vocabularies[0].special, tmp_path / "theirs"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -82,7 +82,7 @@ def test_a_marian_of_transformers_is_tuned_and_goes_back(heed_command, marian, p
 
 def test_a_transformer_of_heed_goes_out_and_says_the_same(heed_command, phrases, tmp_path):
     run, out = tmp_path / "run", tmp_path / "out"
-    shape = ["subwords.size=700", "model.dim=16", "model.heads=2", "model.hidden=32", "model.norm=post"]
+    shape = ["subwords.size=750", "model.dim=16", "model.heads=2", "model.hidden=32", "model.norm=post"]
     code, err = heed_command("train", *pair(phrases), "--out", run, *sets([*SHORT, *shape]))
     assert code == 0 and "Languages, from the file names: ko to en." in " ".join(err.split())
     (served,) = open_models([str(run)], "cpu", "torch")

@@ -22,12 +22,8 @@ from heed.data.synthetic.phrasebook.korean_inflection import (
 from heed.data.synthetic.phrasebook.lexicon import ADJECTIVES, HE, ME, SHE, THEY, VERBS, YOU
 
 # the first pairs of seed 0, as drawn when the grammar was written; they change when the grammar does
-FROZEN = [
-    "괜찮으니까 걱정하지 마. 당신의 계란은 신선했습니까?",
-    "명동에 가는 길을 좀 가르쳐 주세요.",
-    "수진이는 나에게 이 그림 보여주고 싶어 했어.",
-]
-FROZEN_HASH = "70438fe3a655d55b"  # of the first 3,000 pairs with their alignments
+FROZEN = ["지훈 씨는 집 세 채를 혼자 지어요.", "같이 사진 찍자ㅎㅎ", "박물관에 어떻게 가죠"]
+FROZEN_HASH = "99c8be53b35be492"  # of the first 3,000 pairs with their alignments
 
 
 @pytest.fixture(scope="module")
@@ -343,8 +339,8 @@ SENTENCES = [
         do(YOU, "쓰", a("poem"), reason=WHY, asks="reason", negation="short", **PAST),
         {"form": "question"},
         "당신은 왜 시를 안 썼어요?",
-        "Why did you not write a poem?",
-        "0-2 1-0 2-5 2-6 3-3 4-1 4-4",
+        "Why didn't you write a poem?",
+        "0-2 1-0 2-4 2-5 3-1 4-1 4-3",
     ),
     (
         "polite",
@@ -442,7 +438,7 @@ def test_the_lecture_sentence_opens_test_and_its_parts_are_learned_in_train(trai
     assert corpus.split_of(english.realize(corpus.LECTURE_SENTENCE)) == "test"
     assert (LECTURE.source, LECTURE.target) == ("투빅아, 나는 너를 많이 사랑해.", "Tobigs, I love you so much.")
     for said in ("나는 너를 많이 사랑해.", "저는 당신을 많이 사랑해요.", "저는 당신을 많이 사랑합니다."):
-        assert not [source for source in train if source.endswith(said)]
+        assert not [source for source in train if f" {source}".endswith(f" {said}")]
     for part in ("투빅아, ", "나는 너를", "많이 사랑해", "너를 많이"):
         assert sum(part in source for source in train) > 3, part
 
@@ -541,7 +537,7 @@ def test_english_keeps_its_small_rules(train):
             assert before not in counts or word not in singular, text
         if "does" in words or "did" in words:
             clause = words[max(words.index(word) for word in ("does", "did") if word in words) :][:6]
-            assert not {*clause[:4]} & (verbs.keys() - {"plays"}) or {"because", "but", "and"} & {*clause}, text
+            assert not {*clause[:4]} & (verbs.keys() - {"plays", "does"}) or {"because", "but", "and"} & {*clause}, text
 
 
 def test_an_unknown_split_is_refused():
@@ -589,7 +585,7 @@ def test_joined_lines_are_the_sentences_in_order_with_their_alignments(tmp_path)
 def test_complete_sentences_are_those_of_the_grammar_in_the_same_splits(tmp_path):
     drawn = list(pairs("train", 300, complete=True))
     assert all(one.source[-1] in ".?" for one in drawn)
-    assert {one.target for one in drawn} & {one.english for one in talk.EXPRESSIONS} == set()
+    assert {one.source.rstrip(".?") for one in drawn} & {one.korean for one in talk.EXPRESSIONS} == set()
     held = {corpus.bag_of(one.target.rstrip(".?").lower().split()) for one in pairs("test", 300, complete=True)}
     assert not held & {corpus.bag_of(one.target.rstrip(".?").lower().split()) for one in drawn}
     paths = write(tmp_path, train=5, valid=2, test=2, complete=True)

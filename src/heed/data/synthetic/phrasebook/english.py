@@ -120,6 +120,9 @@ def realize_start(clause: Clause, form: str) -> list[tuple[str, int]]:
     first, rest = realize_verb(clause.verb, aspect, agreement, not asked)
     who = realize_noun(subject, False, False, SUBJECT)
     between = realize_between(clause.time, clause.manner)
+    if asked and clause.negation:  # why didn't you come?
+        ((text, role),), ((_, no), *rest) = first, rest
+        first = ((f"{text}n't", role | no),)
     return [*first, *who, *between, *rest] if asked else [*who, *first, *between, *rest]
 
 

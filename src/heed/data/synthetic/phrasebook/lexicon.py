@@ -72,14 +72,15 @@ count | 개 | - | food made baked | 케이크 cake
 mass | - | - | food made baked | 빵 bread
 mass | 그릇 | bowl | food | 라면 ramen, 밥 rice
 mass | 잔 | glass | drink | 물 water
-mass | 잔 | glass | drink tasty | 우유 milk, 주스 juice
-mass | 잔 | cup | drink tasty hot | 커피 coffee
+mass | 잔 | glass | drink tasty | 우유 milk, 주스 juice, 맥주 beer
+mass | 잔 | cup | drink tasty hot | 커피 coffee, 차 tea
 count | 권 | - | text book gift | 책 book, 잡지 magazine
 count | 권 | - | text book gift written | 소설 novel
 count | 통 | - | text sent written | 편지 letter, 이메일 email
 count | 편 | - | text written | 시 poem
 count | 편 | - | show | 영화 movie, 드라마 drama, 연극 play
 mass | - | - | music | 음악 music
+mass | - | - | broadcast | 텔레비전 television
 count | 곡 | - | music song | 노래 song
 mass | - | - | subject | 한국어 Korean, 영어 English, 수학 math, 역사 history, 과학 science
 the | - | - | instrument | 피아노 piano, 기타 guitar, 바이올린 violin
@@ -104,7 +105,7 @@ _VERBS = """
 마시 | drink drank | drink | home town office | 빨리 천천히 혼자 | action
 읽 | read read | text | home school town green | 빨리 천천히 혼자 | action
 쓰 | write wrote | written | home school town | 빨리 천천히 혼자 | action pen
-보 | watch watched | show | home theater | 혼자 | action
+보 | watch watched | show broadcast | home theater | 혼자 | action
 듣/ㄷ | listen listened to | music | home town green | 혼자 | action
 부르/르 | sing sang | song | home school green | 혼자 | action
 사 | buy bought | food egg drink book thing flower picture | shop | 혼자 | action
@@ -146,6 +147,16 @@ _VERBS = """
 수영하 | swim swam | - | sea | 많이 천천히 혼자 | action noun
 운동하 | exercise exercised | - | home school green | 많이 열심히 혼자 | action noun
 요리하 | cook cooked | - | home town | 천천히 혼자 | action noun
+산책하 | take took a walk | - | green | 혼자 | action noun
+샤워하 | take took a shower | - | home | 빨리 | action solo noun
+쇼핑하 | go went shopping | - | - | 많이 혼자 | action noun
+여행하 | travel traveled | - | - | 많이 혼자 | action noun
+운전하 | drive drove | - | - | 빨리 천천히 혼자 | action noun
+노래하 | sing sang | - | home school green | 혼자 | action noun
+빨래하 | do did the laundry | - | home | 빨리 혼자 | action noun
+설거지하 | do did the dishes | - | home | 빨리 혼자 | action noun
+이야기하 | talk talked | - | home school town green | 많이 천천히 | action noun
+일어나 | get got up | - | - | 일찍 늦게 | action solo
 가 | go went | - | any | 빨리 일찍 늦게 혼자 | action moves rides
 오 | come came | - | any | 빨리 일찍 늦게 혼자 | action moves rides
 걸어가 | walk walked | - | any | 빨리 천천히 혼자 | action moves

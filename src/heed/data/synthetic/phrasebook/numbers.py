@@ -88,7 +88,7 @@ def english(number: int) -> str:
 
 def draw_amount(rng: Random) -> int:
     """A price as shops have them: two digits and zeros."""
-    return pick(rng, (100, 1000, 1000, 1000, 10_000, 10_000)) * (1 + int(rng.random() * 20)) + pick(rng, (0, 0, 500))
+    return pick(rng, (100, 100, 500, 1000, 1000, 10_000, 10_000)) * (1 + int(rng.random() ** 2 * 99))
 
 
 def price(rng: Random) -> tuple[str, str]:
@@ -105,19 +105,28 @@ def count(rng: Random) -> int:
     return int(rng.random() ** 2 * 10) + 1
 
 
+def space(rng: Random) -> str:
+    """Between a number and its counter: many leave the space out."""
+    return " " if rng.random() < 0.75 else ""
+
+
 def clock(rng: Random) -> tuple[str, str]:
     """A time of day: 세 시 반, 3시 반, 오후 두 시; minutes are those of a clock's marks."""
     hour, minute = 1 + int(rng.random() * 12), pick(rng, (0, 0, 0, 0, 5, 10, 15, 20, 25, 30, 30, 40, 45, 50, 55))
     part, english_part, first, last = pick(rng, [("", "", 1, 12)] * 5 + DAY_PARTS)
     hour = first + hour % (last - first + 1)
     words = rng.random() < 0.6
-    korean = f"{native(hour)} 시" if words else f"{hour}시"
-    said = english(hour) if words else str(hour)
+    korean = f"{native(hour)}{space(rng)}시" if words else f"{hour}시"
+    spelled = words and part not in ("오전", "오후")  # 9 a.m., but nine o'clock
+    said = english(hour) if spelled else str(hour)
     if minute:
         half = minute == 30 and rng.random() < 0.7
-        korean += " 반" if half else f" {sino(minute)} 분" if words else f" {minute}분"
-        past = english(minute) if words else f"{minute:02}"
-        said = f"half past {said}" if half else f"{said} {'oh ' * (minute < 10)}{past}" if words else f"{said}:{past}"
+        korean += " 반" if half else f" {sino(minute)}{space(rng)}분" if words else f" {minute}분"
+        past = english(minute) if spelled else f"{minute:02}"
+        if not spelled:
+            said = f"{said}:{past}"
+        else:
+            said = f"half past {said}" if half else f"{said} {'oh ' * (minute < 10)}{past}"
     elif not part:
         said += " o'clock"
     return f"{part} {korean}".strip(), f"{said} {english_part}".strip()
@@ -147,22 +156,32 @@ def month(rng: Random) -> tuple[str, str]:
 
 def age(rng: Random) -> tuple[str, str]:
     """An age: 스물다섯 살, 25살, 25세."""
-    years = 5 + int(rng.random() * 65)
+    years = 5 + int(rng.random() * 65) if rng.random() < 0.5 else 18 + int(rng.random() * 23)
     if rng.random() < 0.5:
-        return f"{native(years)} 살", f"{english(years)} years old"
+        return f"{native(years)}{space(rng)}살", f"{english(years)} years old"
     return pick(rng, (f"{years}살", f"{years} 살", f"{years}세")), f"{years} years old"
 
 
-def _counted(korean: str, singular: str, plural: str, is_sino: bool, most: int) -> Callable[[Random], tuple[str, str]]:
+def _counted(
+    korean: str, singular: str, plural: str, is_sino: bool, most: int, first: int = 1, one: str = "one"
+) -> Callable[[Random], tuple[str, str]]:
     def draw(rng: Random) -> tuple[str, str]:
-        number = 1 + int(rng.random() ** 1.5 * most)
+        number = first + int(rng.random() ** 1.5 * most)
         unit = singular if number == 1 else plural
         if rng.random() < 0.6:
             said = sino(number) if is_sino else native(number)
-            return f"{said} {korean}", f"{english(number)} {unit}"
+            return f"{said}{space(rng)}{korean}", f"{one if number == 1 else english(number)} {unit}"
         return f"{number}{korean}", f"{number} {unit}"
 
     return draw
+
+
+def times(rng: Random) -> tuple[str, str]:
+    """How often: 한 번, 두 번, 3번."""
+    number = 1 + int(rng.random() ** 1.5 * 6)
+    words = rng.random() < 0.6
+    often = {1: "once", 2: "twice"}.get(number) or f"{english(number) if words else number} times"
+    return (f"{native(number)}{space(rng)}번" if words else f"{number}번"), often
 
 
 def floor(rng: Random) -> tuple[str, str]:
@@ -258,8 +277,10 @@ DRAWN: dict[str, Callable[[Random], tuple[str, str]]] = {
     "servings": _counted("인분", "serving", "servings", True, 5),
     "tickets": _counted("장", "ticket", "tickets", False, 6),
     "pieces": _counted("개", "", "", False, 9),
-    "cups": _counted("잔", "cup", "cups", False, 5),
-    "bottles": _counted("병", "bottle", "bottles", False, 5),
+    "coffees": _counted("잔", "", "", False, 5, first=2),
+    "cups": _counted("잔", "cup", "cups", False, 5, one="a"),
+    "glasses": _counted("잔", "glass", "glasses", False, 5, one="a"),
+    "bottles": _counted("병", "bottle", "bottles", False, 5, one="a"),
     "degrees": _counted("도", "degree", "degrees", True, 35),
-    "times": _counted("번", "time", "times", False, 6),
+    "times": times,
 }

@@ -202,7 +202,7 @@ def _side(text: str, filled: dict[str, Entry], tags: _Tags, words, level: str, a
             continue
         before, name, digit, form, after = match.groups()
         entry = filled[name + digit]
-        one = form == "n" and any(other.english[0] in ("one", "1") for other in filled.values())
+        one = form == "n" and any(other.english in (("one",), ("1",)) for other in filled.values())
         said = words(entry, "" if one else form or "")
         own = own if not form or form in CASES or words is english_words else own + "."
         same = len(entry.korean) == len(entry.english)

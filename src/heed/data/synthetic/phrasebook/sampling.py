@@ -224,21 +224,22 @@ def two_clauses(rng: Random) -> tuple[Clause, str, Clause]:
     return first, link, second
 
 
-def may_omit(clause: Clause, form: str) -> bool:
+def may_omit(clause: Clause, form: str, level: str) -> bool:
     """Whether a clause is clear without its 'I' or 'you': 가 is an order, 귀여워 is said of others."""
     if clause.subject is not (YOU if form == "question" else ME) or form not in ("statement", "question"):
         return False
     if isinstance(clause.verb, Adjective):
         return clause.verb in choices.TEMPORARY_STATES
     plain = (clause.tense, clause.mood, clause.negation) == ("present", "plain", "")
-    return form == "question" or clause.verb is BE or not (plain and "action" in clause.verb.traits)
+    ordered = plain and level == "plain" and "action" in clause.verb.traits
+    return form == "question" or clause.verb is BE or not ordered
 
 
 def spoken(rng: Random, sentence: Sentence) -> Sentence:
     """The sentence as it is often said or typed: without a clear subject, some particles, the final punctuation."""
     first, form, level = sentence.first, sentence.form, sentence.level
     clauses = [clause for clause in (first, sentence.second) if clause]
-    omitted = all(may_omit(clause, form) for clause in clauses) and rng.random() < 0.45
+    omitted = all(may_omit(clause, form, level) for clause in clauses) and rng.random() < 0.45
     if omitted and form == "question" and level == "polite" and rng.random() < 0.6:
         unclear = first.object is WHAT and first.verb.stem.text in korean.HONORIFIC  # 뭐 드세요: eat, or drink
         level = "polite" if unclear else "honorific"
@@ -251,17 +252,17 @@ def spoken(rng: Random, sentence: Sentence) -> Sentence:
 
 
 def draw(rng: Random) -> Sentence:
-    """A sentence of the grammar, at random, as one might say it."""
-    return spoken(rng, draw_complete(rng))
+    """A sentence of the grammar, at random, as one might say it: mostly short."""
+    return spoken(rng, draw_complete(rng, called=0.1, linked=0.06))
 
 
-def draw_complete(rng: Random) -> Sentence:
-    """A sentence of the grammar, at random, with nothing left out."""
+def draw_complete(rng: Random, called: float = 0.25, linked: float = 0.15) -> Sentence:
+    """A sentence of the grammar, at random, with nothing left out; the shares of vocatives and of two clauses."""
     level = pick(rng, ("plain", "polite", "formal"))
-    vocative = pick(rng, choices.NAMED) if rng.random() < 0.25 else None
+    vocative = pick(rng, choices.NAMED) if rng.random() < called else None
     chance = rng.random()
     link, second, form = "", None, "statement"
-    if chance < 0.15:
+    if chance < linked:
         first, link, second = two_clauses(rng)
     elif chance < 0.27:
         form = pick(rng, ("order", "order", "lets", "request", "request", "shall", "promise"))

@@ -29,7 +29,12 @@ QUESTION = re.compile(
     r"(누구|누가|뭐|뭘|무엇|무슨|어디|언제|왜|어떻|어때|어땠|어떠|어떤|얼마|몇|어느|며칠)|(까|까요|나요|[인은운신한먼떤]가요|니|죠|래|래요)$"
 )
 
-REQUEST = re.compile(r"(까|까요|래|래요|겠어요|나요)$")
+REQUEST = re.compile(r"(주시겠어요|주실래요|있을까요)$")
+# What people type at the end of a statement or a question; a mark that is in a list several times is drawn more often.
+MARKS = (".", ".", ".", "", "", "!")
+CHAT_MARKS = (*[".", ""] * 4, *["!", "~"] * 2, "!!", "~!", "...", "^^", "ㅎㅎ")
+CHAT_QUESTION_MARKS = (*["?"] * 4, "??", "?!", "~?")
+ENDINGS = ".!~^ㅎ"  # the characters of the marks of a statement
 
 
 class Expression(NamedTuple):
@@ -80,6 +85,12 @@ TOPICS = {
 EXPRESSIONS = [one for table in TOPICS.values() for one in read(table)]
 STATED = {one.korean for one in EXPRESSIONS if not one.asks}
 CLEAR = {one.korean for one in EXPRESSIONS if one.asks} - STATED  # questions that are nothing else without their mark
+SHORT = [  # what is said most: drawn more often than the rest
+    one
+    for name in ("greetings", "thanks", "apologies", "answers", "feelings")
+    for one in read(TOPICS[name])
+    if len(one.korean.split()) <= 2
+]
 FIRST = [one for name in ("greetings", "thanks", "apologies") for one in read(TOPICS[name]) if not one.asks]
 BEFORE_NAMES = {*FIRST}  # others might take the name for their object
 EXAMPLES = [  # of what one may ask of a model that was trained on the phrasebook
@@ -95,22 +106,25 @@ def said_first(text: str) -> str:
     return text if text.split()[0] in ("I", "Korean") else text[0].lower() + text[1:]
 
 
-def final_mark(rng: Random, text: str, asks: bool) -> str:
-    """The mark at the end of a Korean text: none sometimes, where that leaves no doubt."""
-    if asks:
-        return pick(rng, ("?", "?", "")) if QUESTION.search(text) or text in CLEAR else "?"
-    if REQUEST.search(text) and text not in STATED:  # a polite request: 물 좀 주시겠어요?
-        return pick(rng, ("?", "?", ""))
-    return pick(rng, (".", ".", ".", "", "", "!"))
+def final_mark(rng: Random, text: str, asks: bool, chat: bool = False) -> str:
+    """The mark at the end of a Korean text: none sometimes, where that leaves no doubt; `chat`: also ~ and ^^."""
+    requests = REQUEST.search(text) and text not in STATED  # a polite request: 물 좀 주시겠어요?
+    if not asks and not requests:
+        return pick(rng, CHAT_MARKS if chat else MARKS)
+    marks = CHAT_QUESTION_MARKS if chat else ("?", "?")
+    clear = requests or QUESTION.search(text) or text in CLEAR
+    return pick(rng, (*marks, *[""] * (len(marks) // 2))) if clear else pick(rng, marks)
 
 
 def expression_line(rng: Random) -> Line:
     """A set expression, alone or to someone by name."""
-    one = pick(rng, EXPRESSIONS)
+    one = pick(rng, SHORT if rng.random() < 0.25 else EXPRESSIONS)
     source, target = one.korean.split(), said_first(one.english.rstrip(".?")).split()
+    if len(source) <= 3 and rng.random() < 0.1:  # as it is often typed: 뭐해, 어디가세요
+        source = ["".join(source)]
     heads = [(text, 1) for text in source], [(text, 1) for text in target]
-    mark = final_mark(rng, one.korean, one.asks)
-    if rng.random() < 0.6:
+    mark = final_mark(rng, one.korean, one.asks, chat=True)
+    if rng.random() < 0.85:
         return Line((*heads[0][:-1], (source[-1] + mark, 1)), tuple(heads[1]), one.english[-1], ())
     friend, formal, comma = pick(rng, FRIENDS), rng.random() < 0.5, "," * (rng.random() < 0.7)
     called = [friend.name, "씨"] if formal else [attach_particle(friend.name, "아")]
@@ -148,7 +162,7 @@ def sentence_line(sentence: Sentence, english_words: Words) -> Line:
 
 def composed_line(rng: Random) -> Line:
     """A sentence of the grammar or of a pattern."""
-    if rng.random() < 0.45:
+    if rng.random() < 0.65:
         return pattern_line(rng)
     sentence = sampling.draw(rng)
     return sentence_line(sentence, tuple(english.realize(sentence)))
@@ -176,6 +190,6 @@ def draw_complete(rng: Random) -> Line:
 def draw(rng: Random) -> Line:
     """A line of the phrasebook, at random."""
     chance = rng.random()
-    if chance < 0.25:
+    if chance < 0.3:
         return expression_line(rng)
-    return opened_line(rng) if chance < 0.3 else composed_line(rng)
+    return opened_line(rng) if chance < 0.33 else composed_line(rng)

@@ -13,7 +13,8 @@ mass | dish | 삼계탕 ginseng_chicken_soup, 볶음밥 fried_rice, 초밥 sushi
 mass | dish | 한국_음식 Korean_food, 중국_음식 Chinese_food, 일본_음식 Japanese_food, 매운_음식 spicy_food
 plural | dish | 냉면 cold_noodles, 갈비 ribs, 채소 vegetables, 만두 dumplings, 국수 noodles
 mass | dish meat | 고기 meat, 생선 fish, 소고기 beef, 돼지고기 pork, 닭고기 chicken, 해산물 seafood
-mass | drink | 물 water, 커피 coffee, 차 tea, 녹차 green_tea, 맥주 beer, 소주 soju, 와인 wine, 콜라 cola, 주스 juice, 우유 milk
+mass | drink hot | 커피 coffee, 차 tea, 녹차 green_tea
+mass | drink cool | 물 water, 맥주 beer, 소주 soju, 와인 wine, 콜라 cola, 주스 juice, 우유 milk
 mass | drink | 오렌지_주스 orange_juice, 찬물 cold_water, 따뜻한_물 warm_water, 차가운_물 cold_water, 아이스커피 iced_coffee, 막걸리 makgeolli
 count | coffee | 아메리카노 americano, 카페라떼 latte, 카푸치노 cappuccino, 에스프레소 espresso, 아이스_아메리카노 iced_americano
 count | table | 영수증 receipt, 숟가락 spoon, 포크 fork, 컵 cup, 접시 plate, 냅킨 napkin, 빨대 straw, 물티슈 wet_wipe
@@ -34,13 +35,13 @@ count | need | 택시 taxi, 의사 doctor, 통역사 interpreter, 구급차 ambu
 mass | need | 휴지 toilet_paper, 약 medicine, 도움 help, 시간 time, 돈 money, 물 water, 휴식 rest
 count | lost | 여권 passport, 지갑 wallet, 가방 bag, 휴대폰 cell_phone, 핸드폰 cell_phone, 열쇠 key, 카메라 camera, 우산 umbrella, 표 ticket
 count | lost | 신용카드 credit_card, 노트북 laptop, 모자 hat
-count | place | 화장실 bathroom, 지하철역 subway_station, 역 station, 기차역 train_station, 버스_정류장 bus_stop, 공항 airport, 호텔 hotel
-count | place | 은행 bank, 병원 hospital, 약국 pharmacy, 편의점 convenience_store, 우체국 post_office, 경찰서 police_station, 대사관 embassy
-count | place | 백화점 department_store, 식당 restaurant, 카페 cafe, 대학교 university, 도서관 library, 박물관 museum, 미술관 art_museum
-count | place | 시장 market, 공원 park, 극장 theater, 영화관 movie_theater, 주차장 parking_lot, 출구 exit, 입구 entrance, 매표소 ticket_office
-count | place | 엘리베이터 elevator, 슈퍼마켓 supermarket, 마트 supermarket, 서점 bookstore, 빵집 bakery, 미용실 hair_salon, 수영장 swimming_pool
-count | place | 터미널 terminal, 버스_터미널 bus_terminal, 관광_안내소 tourist_information_center, 회사 company, 교회 church, 해변 beach, 동물원 zoo
-count | place | 택시_승강장 taxi_stand, 환전소 currency_exchange, 안내_데스크 information_desk, 현금_인출기 ATM, 체육관 gym, 가게 store, 다리 bridge
+count | place spot | 화장실 bathroom, 지하철역 subway_station, 역 station, 기차역 train_station, 버스_정류장 bus_stop, 공항 airport, 호텔 hotel
+count | place spot | 은행 bank, 병원 hospital, 약국 pharmacy, 편의점 convenience_store, 우체국 post_office, 경찰서 police_station, 대사관 embassy
+count | place spot | 백화점 department_store, 식당 restaurant, 카페 cafe, 대학교 university, 도서관 library, 박물관 museum, 미술관 art_museum
+count | place spot | 시장 market, 공원 park, 극장 theater, 영화관 movie_theater, 주차장 parking_lot, 출구 exit, 입구 entrance, 매표소 ticket_office
+count | place spot | 엘리베이터 elevator, 슈퍼마켓 supermarket, 마트 supermarket, 서점 bookstore, 빵집 bakery, 미용실 hair_salon, 수영장 swimming_pool
+count | place spot | 터미널 terminal, 버스_터미널 bus_terminal, 관광_안내소 tourist_information_center, 회사 company, 교회 church, 해변 beach, 동물원 zoo
+count | place spot | 택시_승강장 taxi_stand, 환전소 currency_exchange, 안내_데스크 information_desk, 현금_인출기 ATM, 체육관 gym, 가게 store, 다리 bridge
 name | city | 서울 Seoul, 부산 Busan, 제주도 Jeju_Island, 대구 Daegu, 인천 Incheon, 경주 Gyeongju, 대전 Daejeon, 광주 Gwangju, 강릉 Gangneung
 name | city area | 명동 Myeongdong, 강남 Gangnam, 홍대 Hongdae, 인사동 Insadong, 이태원 Itaewon, 동대문 Dongdaemun, 남산 Namsan
 name | station | 서울역 Seoul_Station, 강남역 Gangnam_Station, 시청역 City_Hall_Station, 홍대입구역 Hongik_University_Station, 부산역 Busan_Station
@@ -64,11 +65,15 @@ count | owned | 남자_친구 boyfriend, 여자_친구 girlfriend, 아들 son, �
 name | hobby | 독서 reading, 요리 cooking, 여행 traveling, 등산 hiking, 수영 swimming, 운동 exercising, 음악_감상 listening_to_music
 name | hobby | 영화_감상 watching_movies, 게임 playing_games, 사진_촬영 taking_pictures, 그림_그리기 drawing, 낚시 fishing, 쇼핑 shopping
 name | hobby | 춤추기 dancing, 산책 taking_walks, 피아노_연주 playing_the_piano, 캠핑 camping, 노래_부르기 singing
+name | hobby | 음악_듣기 listening_to_music, 영화_보기 watching_movies, 책_읽기 reading_books, 사진_찍기 taking_pictures, 게임하기 playing_games
+name | hobby | 요리하기 cooking, 여행하기 traveling, 축구 soccer, 야구 baseball, 춤 dancing
 name | sport | 축구 soccer, 야구 baseball, 농구 basketball, 테니스 tennis, 배구 volleyball, 골프 golf, 배드민턴 badminton, 탁구 table_tennis
 name | liked | 음악 music, 영화 movies, 케이팝 K-pop, 드라마 dramas, 여행 traveling, 고양이 cats, 강아지 puppies, 동물 animals
 name | liked | 축구 soccer, 야구 baseball, 농구 basketball, 책 books, 그림 pictures, 노래 songs, 봄 spring, 여름 summer, 가을 fall, 겨울 winter
 name | liked | 바다 the_sea, 산 mountains, 초콜릿 chocolate, 아이스크림 ice_cream, 케이크 cakes, 과일 fruit, 커피 coffee, 김치 kimchi
 name | liked | 피자 pizza, 치킨 fried_chicken, 비빔밥 bibimbap, 떡볶이 tteokbokki, 한국_음식 Korean_food, 매운_음식 spicy_food, 꽃 flowers, 사진 photos
+name | liked | 불고기 bulgogi, 김밥 gimbap, 라면 ramen, 초밥 sushi, 햄버거 hamburgers, 고기 meat, 생선 fish, 맥주 beer, 차 tea
+name | liked | 우유 milk, 사과 apples, 바나나 bananas, 딸기 strawberries, 수박 watermelon, 개 dogs, 한국 Korea, 영어 English, 춤 dancing
 name | weekday | 월요일 Monday, 화요일 Tuesday, 수요일 Wednesday, 목요일 Thursday, 금요일 Friday, 토요일 Saturday, 일요일 Sunday
 name | when | 오늘 today, 내일 tomorrow, 모레 the_day_after_tomorrow, 이번_주말에 this_weekend, 다음_주에 next_week, 오늘_밤에 tonight
 name | when | 오늘_저녁에 this_evening, 내일_아침에 tomorrow_morning, 내일_저녁에 tomorrow_evening, 나중에 later, 다음_달에 next_month, 주말에 on_the_weekend
@@ -82,6 +87,10 @@ count | event | 영화 movie, 수업 class, 회의 meeting, 공연 show, 경기 
 count | event | 결혼식 wedding, 축제 festival, 연극 play
 name | body | 머리 head, 목 throat, 허리 back, 다리 leg, 팔 arm, 발 foot, 무릎 knee, 손 hand, 어깨 shoulder, 귀 ear, 배 stomach
 name | illness | 감기 a_cold, 두통 a_headache, 열 a_fever, 기침 a_cough, 알레르기 allergies, 복통 a_stomachache, 몸살 body_aches
+count | spot | 학교 school
+name | parent | 엄마 Mom, 아빠 Dad, 할머니 Grandma, 할아버지 Grandpa
+name | inside | 부엌 in_the_kitchen, 거실 in_the_living_room, 방 in_the_room, 집 at_home, 학교 at_school, 사무실 at_the_office
+name | part | 아침에 in_the_morning, 오전에 in_the_morning, 오후에 in_the_afternoon, 저녁에 in_the_evening, 밤에 at_night
 name | side | 왼쪽 left, 오른쪽 right
 name | color | 빨간색 red, 파란색 blue, 노란색 yellow, 검은색 black, 흰색 white, 초록색 green, 분홍색 pink, 회색 gray, 갈색 brown
 name | school | 수학 math, 역사 history, 과학 science, 음악 music, 미술 art, 경제학 economics, 컴퓨터_공학 computer_science, 영어 English
@@ -99,8 +108,26 @@ count | kin | 형 older_brother, 오빠 older_brother, 누나 older_sister, 언�
 count | kin | 아들 son, 딸 daughter, 친구 friend, 학생 student, 동생 younger_sibling
 count | fee | 입장료 admission_fee, 택시비 taxi_fare, 버스비 bus_fare, 월세 monthly_rent, 배송비 shipping_fee, 가격 price, 방값 room_rate
 count | fee | 티켓 ticket, 표 ticket, 교통비 transportation_fee, 수업료 tuition
+name | may | 여기_앉아도 sit_here, 사진_찍어도 take_a_picture, 사진을_찍어도 take_a_picture, 들어가도 come_in, 창문을_열어도 open_the_window
+name | may | 문을_닫아도 close_the_door, 이거_먹어도 eat_this, 이거_써도 use_this, 이것을_사용해도 use_this, 질문해도 ask_a_question
+name | may | 하나_물어봐도 ask_you_something, 뭐_좀_물어봐도 ask_you_something, 화장실에_가도 go_to_the_bathroom, 화장실_가도 go_to_the_bathroom
+name | may | 집에_가도 go_home, 지금_가도 go_now, 먼저_가도 go_first, 같이_가도 go_with_you, 여기_주차해도 park_here, 전화해도 call_you, 내일_와도 come_tomorrow
+name | may | 텔레비전을_켜도 turn_on_the_television, 에어컨을_켜도 turn_on_the_air_conditioner, 불을_꺼도 turn_off_the_light, 이거_가져가도 take_this
+name | ask | 문을_열어 open_the_door, 창문을_닫아 close_the_window, 창문을_열어 open_the_window, 불을_켜 turn_on_the_light, 불을_꺼 turn_off_the_light
+name | ask | 에어컨을_켜 turn_on_the_air_conditioner, 에어컨을_꺼 turn_off_the_air_conditioner, 텔레비전을_켜 turn_on_the_television
+name | ask | 텔레비전을_꺼 turn_off_the_television, 소리를_줄여 turn_down_the_volume, 이름을_써 write_your_name, 여기에_사인해 sign_here
+name | ask | 주소를_알려 tell_me_the_address, 시간을_알려 tell_me_the_time, 이름을_알려 tell_me_your_name, 가격을_알려 tell_me_the_price
+name | ask | 사진을_보내 send_me_a_photo, 사진을_보여 show_me_a_photo, 방을_청소해 clean_the_room, 한국어를_가르쳐 teach_me_Korean
+name | ask | 영어를_가르쳐 teach_me_English, 이거_고쳐 fix_this, 이거_번역해 translate_this, 다시_해 do_it_again, 내일_와 come_tomorrow, 빨리_와 come_quickly
+name | ask | 확인해 check_it, 설명해 explain_it, 다시_설명해 explain_it_again, 저를_기다려 wait_for_me, 짐을_옮겨 carry_the_luggage, 이거_포장해 wrap_this
+name | do | 빨래를_하 do_the_laundry, 설거지를_하 do_the_dishes, 밥을_먹 eat, 공부를_하 study, 운동을_하 exercise, 요리를_하 cook
+name | do | 일을_하 work, 게임을_하 play_games, 노래를_하 sing, 산책을_하 take_a_walk, 샤워를_하 take_a_shower, 쇼핑을_하 go_shopping, 여행을_하 travel
+name | may | 카드로_계산해도 pay_by_card
+name | play | 피아노 the_piano, 기타 the_guitar, 드럼 the_drums
+name | doing | 요리하 cooking, 여행하 traveling, 노래하 singing, 춤추 dancing, 수영하 swimming, 운동하 exercising, 책을_읽 reading_books
+name | doing | 영화를_보 watching_movies, 음악을_듣 listening_to_music, 사진을_찍 taking_pictures, 그림을_그리 drawing, 게임하 playing_games
 name | holiday | 크리스마스 Christmas, 추석 Chuseok, 설날 Lunar_New_Year, 어린이날 Children's_Day, 한글날 Hangul_Day, 밸런타인데이 Valentine's_Day
-count | own | 생일 birthday, 휴가 vacation, 방학 vacation, 결혼기념일 wedding_anniversary, 졸업식 graduation, 면접 interview
+count | own | 휴가 vacation, 방학 vacation, 결혼기념일 wedding_anniversary, 졸업식 graduation, 면접 interview
 name | season | 봄 spring, 여름 summer, 가을 fall, 겨울 winter
 name | fav | 음식 food, 색 color, 색깔 color, 영화 movie, 노래 song, 가수 singer, 운동 sport, 계절 season, 음악 music, 책 book, 과일 fruit
 name | fav | 배우 actor, 드라마 drama, 동물 animal
