@@ -23,6 +23,7 @@ from bench import arithmetic, encode, endtoend, gpt2, machine, report, turns
 from bench.arithmetic import Peaks
 from bench.rows import CUDA_ONLY, ROWS, Row, System, packed, quick, systems
 from bench.turns import Plan, Turns, Worker
+from bench.worker import CLOCKS
 from heed.device import choose_device
 
 LOADER_QUICK = ["--tokens", "60000", "--seconds", "0.1", "--pairs", "20000", "--workers", "1"]
@@ -46,6 +47,12 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--seconds", type=float, default=2.0, help="a round of translating takes at least; 2 by default")
     top.add_argument("--slots", type=int, help="tokens a batch on each side; 25,600 by default, 1,024 on the CPU")
     top.add_argument("--threads", type=int, default=2, help="of each process; 2 by default")
+    top.add_argument(
+        "--clock",
+        choices=[*CLOCKS],
+        default="wall",
+        help="process: CPU seconds of each system, for a busy machine with --threads 1",
+    )
     top.add_argument(
         "--peak", nargs="+", default=[], metavar="FORMAT=N", help="TFLOP/s, as bfloat16=990; measured by default"
     )
@@ -85,7 +92,7 @@ def plan(args: argparse.Namespace, kind: str) -> Plan:
     warm = usual if args.warmup is None else args.warmup
     before = (2 if training else 1) if cuda else 0
     amount = (args.steps or (30 if large else 1)) if training else None
-    return Plan(rounds, warm, before, amount, 0.0 if args.quick else args.seconds, args.patience)
+    return Plan(rounds, warm, before, amount, 0.0 if args.quick else args.seconds, args.patience, args.clock)
 
 
 def chosen_rows(args: argparse.Namespace, kind: str) -> list[Row]:
@@ -164,6 +171,7 @@ def facts(args: argparse.Namespace, measured: dict[str, Any]) -> dict[str, Any]:
         "cpu": machine.cpu(),
         "cores": os.cpu_count(),
         "threads": args.threads,
+        "clock": args.clock,
         "system": platform.platform(),
         "versions": versions(),
         "commit": asked.stdout.strip() or None,

@@ -8,7 +8,6 @@ import dataclasses
 import datetime
 import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,7 @@ from rich.table import Table
 
 from bench import arithmetic, image_systems, machine
 from bench.image_systems import Shape
+from bench.worker import CLOCKS
 from heed.device import choose_device
 from heed.files import write_json
 from heed.models.image_transformer import PRESETS, ImageTransformer, ImageTransformerConfig
@@ -34,7 +34,6 @@ SHAPES = {
 QUICK = Shape(8, 4, 16, 1, 32, 2, 5, 4)
 CPU_BATCH = {"cifar": 32, "base": 4}
 CLASSIFIED = {"cuda": {"cifar": 32_768, "base": 4096}, "cpu": {"cifar": 128, "base": 16}}
-CLOCKS = {"wall": time.perf_counter, "process": time.process_time}
 BARS = {"train": 1.0, "classify": 1.5}
 ROWS = ["train-cifar", "classify-cifar", "train-base", "classify-base", "draw"]
 

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import machine, recommend_search, recommend_train
-from bench.images import CLOCKS
+from bench.worker import CLOCKS
 from heed.data.interactions.config import InteractionsConfig
 from heed.data.interactions.log import core, open_log
 from heed.device import choose_device

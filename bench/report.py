@@ -93,6 +93,6 @@ def table(found: Mapping[str, Any], kind: str) -> Table:
 def machine(facts: Mapping[str, Any], peaks: Peaks, console: Console) -> None:
     formats = ", ".join(f"{name} {value / 1e12:,.3g}" for name, value in peaks.operations.items())
     console.print(
-        f"{facts['device']}; {facts['threads']} threads; torch {facts['versions'].get('torch')}; {facts['date']}"
+        f"{facts['device']}; {facts['threads']} threads{', CPU seconds' if facts.get('clock') == 'process' else ''}; torch {facts['versions'].get('torch')}; {facts['date']}"
     )
     console.print(f"peaks: {formats} TFLOP/s; {peaks.bandwidth / 1e9:,.4g} GB/s")

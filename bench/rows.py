@@ -81,6 +81,7 @@ ROWS = {
     "train": [TrainRow(f"{name}-{n}", shape, n, 25_600) for name, shape in (("base", BASE), ("big", BIG)) for n in (32, 128)],
     "translate": [
         TranslateRow("1-greedy", BASE, 1, 1),
+        TranslateRow("1-beam", BASE, 1, 5),
         TranslateRow("32-greedy", BASE, 32, 1),
         TranslateRow("32-beam", BASE, 32, 4),
         TranslateRow("1024-beam", BASE, 1024, 4),

@@ -30,6 +30,7 @@ class Plan(NamedTuple):
     amount: int | None
     seconds: float
     patience: float
+    clock: str = "wall"  # of bench.worker.CLOCKS
 
 
 class Worker:
@@ -142,7 +143,7 @@ class Turns:
 
     def _warm(self, at_work: dict[str, Worker], plan: Plan, found: Measured) -> None:
         def warm(own: Worker) -> None:
-            found.one[own.system.name] = own.ask("run", before=plan.warm, amount=1)["seconds"]
+            found.one[own.system.name] = own.ask("run", before=plan.warm, amount=1, clock=plan.clock)["seconds"]
 
         for name in list(at_work):
             began = time.perf_counter()
@@ -153,7 +154,9 @@ class Turns:
         def once(own: Worker) -> None:
             name = own.system.name
             amount = plan.amount or max(1, round(plan.seconds / found.one[name]))
-            found.rounds.setdefault(name, []).append(own.ask("run", before=plan.before, amount=amount))
+            found.rounds.setdefault(name, []).append(
+                own.ask("run", before=plan.before, amount=amount, clock=plan.clock)
+            )
 
         names = list(at_work)
         for number in range(plan.rounds):

@@ -104,12 +104,20 @@ class DecoderState:
     def reorder(self, rows: Tensor) -> None:
         """Keep these rows, in this order."""
         self.cache.reorder(rows)
-        sources, counts = torch.unique_consecutive(rows // self.width, return_counts=True)
-        counts = counts.tolist()
-        if len(set(counts)) > 1:  # each row has its own source again
-            sources, counts = rows // self.width, [1]
-        self.width = counts[0] if counts else 1
-        if len(sources) < len(self.memory) or not torch.equal(sources, torch.arange(len(self.memory)).to(sources)):
+        sources, self.width = keep_sources(rows, self.width, len(self.memory))
+        if sources is not None:
             self.memory = self.memory.index_select(0, sources)
             self.valid = None if self.valid is None else self.valid.index_select(0, sources)
             self.cache.reorder_sources(sources)
+
+
+def keep_sources(rows: Int[Tensor, " r"], width: int, count: int) -> tuple[Int[Tensor, " sources"] | None, int]:
+    """The sources that `rows` need, in order, and the rows of each, if each of `count` sources had `width` adjacent
+    rows. None: they need all of them, in the same order.
+    """
+    sources, counts = torch.unique_consecutive(rows // width, return_counts=True)
+    counts = counts.tolist()
+    if len(set(counts)) > 1:  # each row has its own source again
+        sources, counts = rows // width, [1]
+    same = len(sources) == count and torch.equal(sources, torch.arange(count, device=sources.device))
+    return None if same else sources, counts[0] if counts else 1

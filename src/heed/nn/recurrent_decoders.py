@@ -12,24 +12,32 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heed.nn.attention import mix
+from heed.nn.cache import keep_sources
 from heed.nn.recurrent import Recurrent, State
 from heed.nn.scores import Score
 
 
 @dataclass
 class EncodedSource:
-    """The initial decoder state, from the encoder's last; with attention also the h_j, their keys and their mask."""
+    """The initial decoder state, from the encoder's last; with attention also the h_j, their keys and their mask.
+
+    These have one row per source. Each source has `width` adjacent rows of the decoder, such as the beams of a search.
+    """
 
     start: State
     values: Float[Tensor, "b s hidden"] | None = None
     keys: Float[Tensor, "b s hidden"] | None = None
     mask: Bool[Tensor, "b 1 s"] | None = None
+    width: int = 1
 
     def reorder(self, rows: Tensor) -> None:
-        """Keep these rows, in this order."""
-        for name in ("values", "keys", "mask"):
+        """Keep these rows of the decoder, in this order."""
+        if self.values is None:
+            return
+        sources, self.width = keep_sources(rows, self.width, len(self.values))
+        for name in ("values", "keys", "mask") if sources is not None else ():
             part = getattr(self, name)
-            setattr(self, name, None if part is None else part.index_select(0, rows))
+            setattr(self, name, None if part is None else part.index_select(0, sources))
 
 
 @dataclass
@@ -118,8 +126,9 @@ class InputFeedingDecoder(LuongDecoder):
 
 
 def _attend(score: Score, query: Float[Tensor, "b q hidden"], source: EncodedSource) -> tuple[Tensor, Tensor]:
-    """c_i and α_ij for these states."""
-    return mix(score(query, source.keys), source.values, source.mask)
+    """c_i and α_ij for these states. Rows of one source attend to it together."""
+    queries = query.reshape(len(source.values), -1, query.shape[-1])
+    return tuple(y.reshape(*query.shape[:2], -1) for y in mix(score(queries, source.keys), source.values, source.mask))
 
 
 class CopyBridge(nn.Module):
