@@ -164,7 +164,7 @@ class Copy:
             if self.fault is not None and not put(*self.fault):  # then all of Heed is loaded anew
                 for name in [name for name in sys.modules if name.split(".")[0] == "heed"]:
                     del sys.modules[name]
-            arguments = ["-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *LOADED, str(test)]
+            arguments = ["-q", "-m", "not long", "-p", "no:cacheprovider", *LOADED, str(test)]
             return int(pytest.main(arguments, plugins=[plugin()]))
 
         return self.in_a_fork(work, cpu, wall)

@@ -45,12 +45,16 @@ class FirstLook:
         """The first test that fails with the fault, in so many seconds of each file, and passes without it."""
         for test in look.tests:
             items = self._ordered(test, look)
-            with self.copy.faulty(look.path, look.mutant):
-                found = self._failed(items)
-            alone = [item for item in items if item.nodeid == found]
-            if alone and self._passes(alone):
-                return found
+            while found := self._noticed(items, look):
+                alone = [item for item in items if item.nodeid == found]
+                if alone and self._passes(alone):
+                    return found
+                items = [item for item in items if item not in alone] if alone else []
         return None
+
+    def _noticed(self, items: Sequence[pytest.Item], look: Look) -> str | None:
+        with self.copy.faulty(look.path, look.mutant):
+            return self._failed(items)
 
     def _ordered(self, test: Path, look: Look) -> list[pytest.Item]:
         """The tests of a file, those first that mention the place."""

@@ -39,6 +39,28 @@ def offered(found, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ([], "none", ()),
+        (["folder"], "folder", ()),
+        (["text"], "any", ()),
+        (["folder", "file"], "file", ()),
+        ([("shell", {"choices": ["bash", "zsh"]})], "any", ("bash", "zsh")),
+    ],
+)
+def test_what_a_command_takes_is_what_its_arguments_are_and_not_its_options(arguments, kind, words):
+    parser = argparse.ArgumentParser(prog="own", add_help=False)
+    parser.add_argument("--out", metavar="FILE", help="where to write")
+    parser.add_argument("--level", choices=["low", "high"])
+    for one in arguments:
+        name, more = one if isinstance(one, tuple) else (one, {})
+        parser.add_argument(name, **more)
+    found = _command(("own",), "a line", parser)
+    assert (found.argument.kind, found.argument.words) == (kind, words)
+    assert [(own.names, own.value.kind) for own in found.options] == [(("--out",), "file"), (("--level",), "any")]
+
+
+@pytest.mark.parametrize(
     ("line", "expected"),
     [
         (["tra"], ["train", "translate", "transcribe"]),
@@ -91,25 +113,3 @@ def test_settings_are_those_of_a_recipe():
 def test_the_command_prints_the_script(heed, found):
     code, out, _ = heed("completion", "bash")
     assert code == 0 and out == completion_scripts.bash(found) + "\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "kind", "words"),
-    [
-        ([], "none", ()),
-        (["folder"], "folder", ()),
-        (["text"], "any", ()),
-        (["folder", "file"], "file", ()),
-        ([("shell", {"choices": ["bash", "zsh"]})], "any", ("bash", "zsh")),
-    ],
-)
-def test_what_a_command_takes_is_what_its_arguments_are_and_not_its_options(arguments, kind, words):
-    parser = argparse.ArgumentParser(prog="own", add_help=False)
-    parser.add_argument("--out", metavar="FILE", help="where to write")
-    parser.add_argument("--level", choices=["low", "high"])
-    for one in arguments:
-        name, more = one if isinstance(one, tuple) else (one, {})
-        parser.add_argument(name, **more)
-    found = _command(("own",), "a line", parser)
-    assert (found.argument.kind, found.argument.words) == (kind, words)
-    assert [(own.names, own.value.kind) for own in found.options] == [(("--out",), "file"), (("--level",), "any")]

@@ -9,7 +9,7 @@ from heed.decoding.images import draw_images
 from heed.models.image_transformer import ImageTransformer, ImageTransformerConfig
 from heed.nn.attention import Attention, attend, record
 from heed.nn.local_pixels import in_lines, in_squares, read_before
-from heed.nn.pixel_outputs import Categorical, LogisticMixture, bits_per_dimension
+from heed.nn.pixel_outputs import Categorical, LogisticMixture
 from heed.nn.pixels import shrink
 
 SMALL = {
@@ -300,10 +300,3 @@ def test_a_model_wants_what_it_was_made_for():
 def test_what_cannot_be_built_is_refused(changes, words):
     with pytest.raises(ValueError, match=words):
         ImageTransformerConfig(**{**SMALL, **changes})
-
-
-def test_values_that_are_all_as_likely_take_eight_bits_each():
-    layer = Categorical(4)
-    torch.nn.init.zeros_(layer.out.weight), torch.nn.init.zeros_(layer.out.bias)
-    nats = layer.nll(torch.randn(1, 12, 4), torch.randint(0, 256, (1, 12, 1))).item()
-    assert bits_per_dimension(nats, 12) == pytest.approx(8)

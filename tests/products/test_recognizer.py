@@ -4,7 +4,6 @@ import json
 import shutil
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,11 +17,10 @@ from heed.loading import load
 from heed.models.folder import read_config
 from heed.products.recognizer import Transcription, Word, group_words
 from heed.products.speech_language import language_scores
-from heed.products.speech_windows import SMOOTH, cut
+from heed.products.speech_windows import cut
 from heed.products.subtitles import lines, stamp, web_vtt
 from heed.vocabularies.characters import Characters
 from heed.vocabularies.sentencepiece import SubwordsConfig
-from heed.vocabularies.vocabulary import SpecialTokens
 from heed.vocabularies.words import learn
 
 WORDS = {"la": 400, "mi": 900, "so": 1800}  # Hz
@@ -286,35 +284,3 @@ def test_a_model_trained_without_ctc_is_not_scored_by_it(trained, tmp_path):
         read_config(folder / "model")["decoding"]["ctc_weight"] for folder in (trained / "run", tmp_path / "run")
     ]
     assert weights[0] > 0 and weights[1] == 0
-
-
-@pytest.mark.parametrize("size", range(1, 12))
-def test_windows_are_cut_at_the_quietest_point_of_their_last_third(size):
-    loudness = np.random.default_rng(size).random(40)
-    smooth = np.convolve(loudness, np.ones(SMOOTH) / SMOOTH, mode="same")
-    ends = [own.last for own in cut(loudness, size, 0)]
-    for start, end in pairwise([0, *ends[:-1]]):
-        last_third = range(start + max(1, 2 * size // 3), start + size) or [start + size]
-        assert end == min(last_third, key=lambda frame: smooth[frame])
-    assert ends[-1] == 40
-
-
-class Pieces(list):
-    """A vocabulary of these pieces; the first is the end, the second is never said."""
-
-    special = SpecialTokens(pad=1, unknown=1, first=0, last=0, never=(1,))
-
-    def pieces(self, ids):
-        return [self[i] for i in ids]
-
-
-def test_a_language_model_has_most_of_the_tokens_under_other_ids_or_is_refused():
-    own = Pieces(["</s>", "<pad>", *"abcdefghij"])
-
-    def generator(pieces):
-        return SimpleNamespace(vocabulary=pieces, special=pieces.special, model=None, device="cpu", before=0)
-
-    found = language_scores(generator(Pieces(["</s>", "?", *"jihgfedcb"])), own)
-    assert found.ids.tolist() == [0, 1, 1, *range(10, 1, -1)]  # it does not know "a"
-    with pytest.raises(ValueError, match="it knows 8 of the recognizer's 10 tokens: train it with the same vocabulary"):
-        language_scores(generator(Pieces(["</s>", "?", *"jihgfedc"])), own, "it")
