@@ -54,7 +54,7 @@ def marian(tmp_path, phrases):
         warnings.simplefilter("ignore")
         import transformers
 
-        torch.manual_seed(3)
+        torch.manual_seed(4)
         config = transformers.MarianConfig(
             vocab_size=len(vocabularies[0]), d_model=16, encoder_layers=2, decoder_layers=1, encoder_attention_heads=2,
             decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=64,
