@@ -34,7 +34,7 @@ BERT = {**SMALL, **SHAPE, "model.name": "bert", "model.layers": 1, "model.max_le
 TAGGING = {**BERT, "task.name": "tagging", "data.train": "data/train.conll", "data.valid": "data/valid.conll"}
 ANSWERS = {**BERT, "task.name": "question-answering", "task.max_question": 8, "task.stride": 8, "data.train": "data/train.json", "data.valid": "data/valid.json"}  # fmt: skip
 LANGUAGES = {
-    **SMALL, **SHAPE, "model.encoder_layers": 1, "model.decoder_layers": 1, "subwords.size": 600, "filters.max_length": 40,
+    **SMALL, **SHAPE, "model.encoder_layers": 1, "model.decoder_layers": 1, "subwords.size": 700, "filters.max_length": 40,
     "decoding.max_length": 8,
 }  # fmt: skip
 SPOKEN = ("one two", "two", "one", "two one", "one one", "two two")

@@ -23,7 +23,7 @@ from heed.data.synthetic import phrasebook
 
 TRANSLATOR = "training of a translator"
 LABELS = {True: "question", False: "statement"}
-PAIRS = {"decoding.max_length": 8, "filters.max_length": 40, "subwords.size": 600}
+PAIRS = {"decoding.max_length": 8, "filters.max_length": 40, "subwords.size": 700}
 TRANSFORMER = {**SMALL, **PAIRS, **SHAPE, "model.encoder_layers": 1, "model.decoder_layers": 1}
 TEST = "--source data/test.ko --reference data/test.en"
 AVERAGED = {"training.final": "average-best", "training.average": 2}
