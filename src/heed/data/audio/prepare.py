@@ -142,12 +142,17 @@ def _write(
 def _in_order(
     utterances: Sequence[Utterance], features: SoundFeatures, speeds: Sequence[float]
 ) -> Iterator[tuple[Utterance, list[np.ndarray]]]:
-    """Each recording with its features, in order; threads read and transform the next ones."""
+    """Each recording with its features, in order; threads read and transform the next ones.
+
+    The first is computed here: if two threads are the first to use MKL's vector functions, they may get other values.
+    """
     count = os.cpu_count() or 1
+    for own in utterances[:1]:
+        yield own, computed(own, features, speeds)
     with ThreadPoolExecutor(count) as threads:
         waiting = deque()
         try:
-            for own in utterances:
+            for own in utterances[1:]:
                 waiting.append((own, threads.submit(computed, own, features, speeds)))
                 if len(waiting) > 4 * count:
                     first, done = waiting.popleft()
