@@ -215,7 +215,9 @@ def test_texts_of_different_lengths_are_collated():
 def test_the_first_recording_is_computed_before_threads_start(monkeypatch):
     """The first use of MKL's vector functions by two threads at once gives other values, in one of a hundred runs."""
     order, own = [], threading.get_ident()
-    monkeypatch.setattr("heed.data.audio.prepare.computed", lambda name, *_: order.append((name, threading.get_ident() == own)))
+    monkeypatch.setattr(
+        "heed.data.audio.prepare.computed", lambda name, *_: order.append((name, threading.get_ident() == own))
+    )
     found = [name for name, _ in _in_order([*"abcdef"], None, (1.0,))]
     assert found == [*"abcdef"] and order[0] == ("a", True)
     assert sorted(order[1:]) == [(name, False) for name in "bcdef"]
