@@ -72,12 +72,12 @@ def test_what_a_reader_imports_is_imported_before_the_next_child_starts(tmp_path
     def read(folder):
         import late
 
-        if late.LOADED_BY == os.getpid():
+        if os.getpid() == late.LOADED_BY:
             raise KeyError("imported again")
 
     fuzz = Fuzz("fake", Reader(lambda: [{"a.txt": b"x"}], read), 0, tmp_path / "fake")
     fuzz.run(3)
-    assert not fuzz.failures() and sys.modules.pop("late").LOADED_BY == os.getpid()
+    assert not fuzz.failures() and os.getpid() == sys.modules.pop("late").LOADED_BY
 
 
 def test_a_run_goes_on_where_it_was(tmp_path):
