@@ -35,8 +35,7 @@ class RecordedFile:
     ):
         self.out, self.head, self.warn, self.again = out, head, warn, again
         self.settings = json.loads(json.dumps({"format": FORMAT, **settings}))  # as they are read again
-        self.part, self.journal = (out.with_name(f"{out.name}.{end}") for end in ("part", "part.journal"))
-        self.lock = out.with_name(f".{out.name}.lock")
+        self.part, self.journal, self.lock = unfinished(out)
         self.notes: list[Any] = []  # of the blocks, in their order
         self._locked = ExitStack()
 
@@ -135,6 +134,12 @@ class RecordedFile:
                 f"the input has changed {where} since {self.part} was started: restore it, choose another --out, or "
                 f"{self.again}"
             )
+
+
+def unfinished(out: Path) -> tuple[Path, Path, Path]:
+    """The file, its journal and its lock while it is being written."""
+    part, journal = (out.with_name(f"{out.name}.{end}") for end in ("part", "part.journal"))
+    return part, journal, out.with_name(f".{out.name}.lock")
 
 
 def digest(items: Sequence[Any]) -> str:
