@@ -1,5 +1,6 @@
 """What is near a pixel: those before it and, if an image is enlarged, the pixels of the small one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ from torch import Tensor, nn
 
 from heed.nn.local_pixels import NONE, read_before
 
-GAIN = 1.0  # of the weights of places: the exact ones are far from the initial ones, and AdamW's steps are small
+DISTANCE = 8.0  # pixels, at which the correlation of two has fallen by a factor of e, to begin with
 
 
 class Context(nn.Module):
     """The intensities of the previous pixels near each step and, with a small image, of the nine small pixels around it:
-    `project` embeds them (a masked convolution, as in PixelCNN), and `predict` expects a pixel between those at its left
-    and above it, until it has learned better.
+    `project` embeds them (a masked convolution, as in PixelCNN). Until it has learned better, `predict` expects a pixel
+    between those at its left and above it; with a small image, what correlations that fall with distance imply.
     """
 
     def __init__(self, order: Int[Tensor, " t"], c: Any):
@@ -33,10 +34,17 @@ class Context(nn.Module):
     @torch.no_grad()
     def initialize(self) -> None:
         if self.predict is not None:
-            first = torch.zeros_like(self.predict.weight[0])
-            for weights, (down, right, channel) in zip(first.T, self.before.places, strict=False):
-                weights[channel] = 0.5 * ((down, right) in ((0, -1), (-1, 0)))
-            self.predict.weight.copy_(first / self.predict.gain)
+            (places, channels, _), near = self.predict.weight.shape, self.before.places
+            self.predict.weight.zero_()
+            if not self.nine.shape[1]:
+                for weights, (down, right, channel) in zip(self.predict.weight[0].T, near, strict=True):
+                    weights[channel] = 0.5 * ((down, right) in ((0, -1), (-1, 0)))
+                return
+            sites = [place[:2] for place in near if not place[2]]
+            for place, weights in enumerate(self.predict.weight):
+                expected = torch.from_numpy(best_weights(sites, place, round(places**0.5))).to(weights)
+                for channel in range(channels):
+                    weights[channel, channel::channels] = expected
 
     def intensities(
         self, values: Int[Tensor, "b n"], small: UInt8[Tensor, "b s s c"] | None, turns: slice
@@ -65,14 +73,12 @@ class PlaceLinear(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, places: Int[np.ndarray, " t"]):
         super().__init__()
-        count = int(places.max()) + 1
-        self.gain = GAIN if count > 1 else 1.0
-        self.weight = nn.Parameter(torch.zeros(count, outputs, inputs))
+        self.weight = nn.Parameter(torch.zeros(int(places.max()) + 1, outputs, inputs))
         self.register_buffer("places", torch.from_numpy(places), persistent=False)
 
     def forward(self, x: Float[Tensor, "b t k"], turns: slice) -> Float[Tensor, "b t c"]:
         with torch.autocast(x.device.type, enabled=False):
-            weight = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32)) * self.gain
+            weight = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32))
             if len(weight) == 1:
                 return F.linear(x.to(weight.dtype), weight[0])
             return torch.einsum("btk,tck->btc", x.to(weight.dtype), weight[self.places[turns]])
@@ -91,3 +97,20 @@ def small_pixels(
     down, right = (np.clip(own[:, None] // times + near, 0, small - 1) for own in (rows, columns))
     nine = (down[:, :, None] * small + right[:, None, :]).reshape(len(pixels), 9, 1)
     return (nine * channels + np.arange(channels)).reshape(len(pixels), -1), rows % times * times + columns % times
+
+
+def best_weights(near: Sequence[tuple[int, int]], place: int, times: int) -> Float[np.ndarray, " n"]:
+    """The weights of the best linear prediction of a pixel at a place of its small pixel, which stands for `times` rows
+    and columns, from the pixels `near` (rows down, columns right) and from nine small ones, their means, if the
+    correlation of two pixels falls exponentially with their distance.
+    """
+    inside = np.stack(np.divmod(np.arange(times**2), times), axis=1)
+    around = np.stack(np.divmod(np.arange(9), 3), axis=1) - 1
+    groups = [*(np.array([own]) for own in near), *(inside + times * own - inside[place] for own in around)]
+    points = np.concatenate([*groups, np.zeros((1, 2), dtype=int)]).astype(float)
+    means = np.zeros((len(groups), len(points) - 1))
+    means[np.repeat(np.arange(len(groups)), [*map(len, groups)]), np.arange(len(points) - 1)] = 1
+    means /= means.sum(axis=1, keepdims=True)
+    alike = 0.5 + np.exp(-np.linalg.norm(points[:, None] - points, axis=2) / DISTANCE)
+    known = means @ alike[:-1, :-1] @ means.T + 1e-4 * np.eye(len(groups))
+    return np.linalg.solve(known, means @ alike[:-1, -1])
