@@ -71,7 +71,7 @@ def translation(subwords: int, size: int, tuned: int):
     return SimpleNamespace(
         recipe=SimpleNamespace(training=SimpleNamespace(final="best"), decoding=SimpleNamespace(beam=4)),
         task=TASKS["translation"](TranslationSettings(tune_length_penalty=tuned)), validation=validation,
-        prepared=SimpleNamespace(processors={"source": range(subwords), "target": range(subwords)}),
+        files=SimpleNamespace(base={}), prepared=SimpleNamespace(processors={"source": range(subwords), "target": range(subwords)}),
     )  # fmt: skip
 
 
@@ -84,7 +84,10 @@ def test_the_end_takes_as_many_validations_as_it_searches(subwords, tuned, valid
     assert expected_seconds(run, 0.0, reports=True) == pytest.approx(WRITING + REPORT[0] + 500 * REPORT[1])
     run.recipe.training.final = "average-last"
     assert expected_seconds(run, 10.0, reports=False) == pytest.approx(WRITING + 10 * validations + 10)
-    assert Task.final_cost(run.task, run.prepared, run.validation, 4) == 0
+    run.files.base = {"task": "translation"}  # fine-tuned: without a shortlist
+    without = 10 * (1.5 + tuned * 2 / 500)
+    assert expected_seconds(run, 10.0, reports=False) == pytest.approx(WRITING + without)
+    assert Task.final_cost(run.task, run.prepared, run.validation, 4, False) == 0
 
 
 def test_a_time_budget_counts_from_the_command(tmp_path, monkeypatch, capsys):

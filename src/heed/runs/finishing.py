@@ -22,7 +22,7 @@ def expected_seconds(run: Run, validation: float, reports: bool) -> float:
     """
     averaged = run.recipe.training.final in ("average-best", "average-last")
     beam = getattr(run.recipe.decoding, "beam", 1)
-    validations = 0.5 + averaged + run.task.final_cost(run.prepared, run.validation, beam)
+    validations = 0.5 + averaged + run.task.final_cost(run.prepared, run.validation, beam, bool(run.files.base))
     once, each = REPORT if reports and run.task.searches else (0.0, 0.0)
     return WRITING + validations * validation + once + each * run.validation.size
 

@@ -153,11 +153,12 @@ class Translation(TextTask):
         return replace(recipe.decoding, length_penalty=found.alpha), found.describe()
 
     def final_cost(
-        self, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation", beam: int
+        self, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation", beam: int, tuned: bool
     ) -> float:
         """A beam costs about half as much as its greedy searches; for a shortlist, two sizes are tried."""
         tuning = min(self.settings.tune_length_penalty, validation.size) * beam / 2 if beam > 1 else 0.0
-        listed = len(tuple(prepared.processors.values())[1]) >= LARGE and isinstance(validation, TranslationValidation)
+        large = len(tuple(prepared.processors.values())[1]) >= LARGE
+        listed = large and not tuned and isinstance(validation, TranslationValidation)
         return (tuning + (3 * min(CHECKED, validation.size) if listed else 0)) / validation.size
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
