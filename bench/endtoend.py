@@ -32,6 +32,10 @@ SHAPES = {
 GUARDS = ("--allow-loops", "--allow-overlong", "--allow-copies")  # drawn weights loop, and would be searched again
 
 
+NAMES = ("import torch", "heed translate", "heed translate, with torch", "heed translate, before", "heed, Python")
+NAMES += ("heed, Python, before", "heed, the search alone", "ctranslate2", "transformers")
+
+
 class Run(NamedTuple):
     """One process: seconds on the clock and of the processor, the most memory in MB, and the seconds of its bulk if it says so."""
 
@@ -63,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--rounds", type=int, default=3, help="how often each has its turn (default: 3)")
     top.add_argument("--threads", type=int, default=2, help="of each process (default: 2)")
     top.add_argument("--rows", nargs="+", choices=["one", "bulk", "memory"], default=["one", "bulk", "memory"])
+    top.add_argument("--systems", nargs="+", metavar="NAME", help="only these, by the names in the tables")
     top.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout of heed, measured as heed, before")
     top.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
     return top
@@ -121,6 +126,7 @@ def bulk(asked: Asked, before: Path | None) -> dict[str, Callable[[], Run]]:
     found = {"heed translate": command_line(asked, False)}
     if before:
         found["heed translate, before"] = command_line(asked._replace(root=before.resolve()), False)
+        found["heed, Python, before"] = library("heed, Python", asked._replace(root=before.resolve()))
     found |= {name: library(name, asked) for name in ("heed, Python", "heed, the search alone")}
     return found | peers(["ctranslate2", "transformers"], asked)
 
@@ -173,6 +179,8 @@ def write_texts(folder: Path, lines: int) -> dict[str, Path]:
 
 def main(words: Sequence[str]) -> int:
     args = parser().parse_args(words)
+    if unknown := {*(args.systems or ())} - {*NAMES}:
+        parser().error(f"no system is called {', '.join(sorted(unknown))}: choose from {', '.join(NAMES)}")
     console, result = Console(width=None if sys.stdout.isatty() else 120), {}
     result |= {"cpu": machine.cpu(), "cores": os.cpu_count(), "load": os.getloadavg(), "command": ["endtoend", *words]}
     console.print(f"{result['cpu']}, {result['cores']} cores, load {result['load'][0]:.1f}", highlight=False)
@@ -198,6 +206,8 @@ def _row(
     title: str, systems: dict[str, Callable[[], Run]], args: argparse.Namespace, console: Console, result: dict[str, Any],
     lines: int = 0,
 ) -> None:  # fmt: skip
+    if args.systems:
+        systems = {name: run for name, run in systems.items() if name in args.systems}
     found = in_turns(systems, args.rounds)
     console.print(table(title, found, lines))
     result[title] = {name: [run._asdict() for run in runs] for name, runs in found.items()}

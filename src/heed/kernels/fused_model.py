@@ -1,4 +1,6 @@
-"""A model with fused layers, for a GPU: an encoder-decoder, a ViT or an Image Transformer; language models are in fused_decoder."""
+"""A model with fused layers, for a GPU: an encoder-decoder, a ViT or an Image Transformer; language models are in
+fused_decoder, encoders in fused_encoder.
+"""
 
 import copy
 from functools import partial
@@ -8,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heed.kernels import fused_decoder, fused_stack
+from heed.kernels import fused_decoder, fused_encoder, fused_stack
 from heed.nn.capabilities import declares
 from heed.nn.packing import SequenceOffsets, WindowMask
 from heed.nn.positions import Sinusoidal, SinusoidalHalves
@@ -24,6 +26,8 @@ def supports(model: nn.Module) -> bool:
     """Whether `use_fused_layers` supports a model."""
     if not declares(model, "fused") or not fused_stack.supports(model):
         return False
+    if _reads_text(model):
+        return fused_encoder.supports(model)
     if _continues_text(model):
         return fused_decoder.supports(model)
     if _reads_images(model):
@@ -35,6 +39,8 @@ def supports(model: nn.Module) -> bool:
 
 def use_fused_layers(model: nn.Module) -> None:
     """Replace the layers and the embedding of a model that `supports` accepts; its weights are kept."""
+    if _reads_text(model):
+        return fused_encoder.use_fused_layers(model)
     if _continues_text(model):
         return fused_decoder.use_fused_layers(model)
     fused_stack.use_fused_layers(model)
@@ -51,6 +57,11 @@ def use_fused_layers(model: nn.Module) -> None:
     else:
         model._embed = partial(_embed, model)
     return None
+
+
+def _reads_text(model: nn.Module) -> bool:
+    """Whether it is an encoder alone."""
+    return hasattr(model, "encode_text")
 
 
 def _continues_text(model: nn.Module) -> bool:
