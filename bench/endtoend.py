@@ -33,7 +33,7 @@ GUARDS = ("--allow-loops", "--allow-overlong", "--allow-copies")  # drawn weight
 
 
 NAMES = ("import torch", "heed translate", "heed translate, with torch", "heed translate, before", "heed, Python")
-NAMES += ("heed, the search alone", "ctranslate2", "transformers")
+NAMES += ("heed, Python, before", "heed, the search alone", "ctranslate2", "transformers")
 
 
 class Run(NamedTuple):
@@ -126,6 +126,7 @@ def bulk(asked: Asked, before: Path | None) -> dict[str, Callable[[], Run]]:
     found = {"heed translate": command_line(asked, False)}
     if before:
         found["heed translate, before"] = command_line(asked._replace(root=before.resolve()), False)
+        found["heed, Python, before"] = library("heed, Python", asked._replace(root=before.resolve()))
     found |= {name: library(name, asked) for name in ("heed, Python", "heed, the search alone")}
     return found | peers(["ctranslate2", "transformers"], asked)
 

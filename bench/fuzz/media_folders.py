@@ -14,8 +14,8 @@ from bench.fuzz.families import packages
 from bench.fuzz.folders import texts, written
 from heed import loading
 from heed.bulk.recorded import RecordedFile
-from heed.bulk.staged import chunks
 from heed.convert import huggingface, speech2text
+from heed.data.staged import chunks
 from heed.models.speech_transformer import SpeechTransformer, SpeechTransformerConfig
 from heed.vocabularies.files import all_pieces
 from heed.vocabularies.sentencepiece import train

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from heed.bulk.recorded import RecordedFile, line_hash
-from heed.bulk.staged import Chunk, chunks
+from heed.data.staged import Chunk, chunks
 
 LINES = [f"줄 {number}" for number in range(11)]
 SETTINGS = {"weights": ["abc"], "beam": 5}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from heed.data import corpus as corpora
+from heed.data import prepare as preparing
 from heed.data.cleaning import Cleaning
 from heed.data.synthetic import phrasebook
 from heed.files import cache_folder
@@ -99,6 +100,13 @@ def test_what_was_prepared_is_used_again(files, cache, monkeypatch):
     second = prepare(recipe(files))
     assert (second.key, second.valid) == (first.key, first.valid)
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*")} == times
+
+
+def test_each_file_is_hashed_once(files, monkeypatch):
+    hashed, plain = [], preparing.sha256
+    monkeypatch.setattr(preparing, "sha256", lambda path: (hashed.append(path), plain(path))[1])
+    prepare(recipe(files))
+    assert len(hashed) == len({*hashed}) == 2
 
 
 def test_the_same_content_elsewhere_is_the_same_data(files, tmp_path):

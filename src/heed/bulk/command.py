@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heed.bulk.recorded import RecordedFile
-from heed.bulk.staged import AHEAD, Chunk, Stages, run
+from heed.data.staged import AHEAD, Chunk, Stages, run
 from heed.files import atomic_file
 
 Settings = Callable[[], Mapping[str, Any]]

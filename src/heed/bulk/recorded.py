@@ -13,8 +13,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from heed.bulk.staged import Chunk
 from heed.config import parse_json
+from heed.data.staged import Chunk
 from heed.files import exclusive
 
 FORMAT = 1

@@ -143,8 +143,8 @@ def _run(args: argparse.Namespace, chosen: dict, folder, quick) -> int:
 def _translate(translator, chosen: dict, args: argparse.Namespace, glossary, lines=None) -> None:
     """All lines, or sentences, in chunks. `lines` are those of standard input if some have been read."""
     from heed.bulk import command
-    from heed.bulk.staged import chunks
     from heed.cli.common import stream_lines
+    from heed.data.staged import chunks
 
     command.check_resume(args, bool(args.input))
     source = chunks(args.text or lines or stream_lines(args.input), CHUNK)
@@ -164,7 +164,7 @@ def _translate(translator, chosen: dict, args: argparse.Namespace, glossary, lin
 def _stages(translator, chosen: dict, args: argparse.Namespace, glossary):
     """Tokenization, search and output lines. Anything that needs the model again runs with the search."""
     from heed.bulk.command import as_bytes
-    from heed.bulk.staged import Stages, placed
+    from heed.data.staged import Stages, placed
     from heed.products.product import as_texts
     from heed.products.translator import stages
 

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
@@ -79,11 +79,14 @@ class TextFiles:
 
     def key(self, *settings, edition: int = FORMAT) -> str:
         """A hash of the contents of the training files, wherever they are stored, and of the settings."""
-        parts = [_contents(own) for own in self.data.parts]
         if not self.data.corpora:
-            return digest(*parts[0], *settings, edition=edition)
-        tagged = [[*part, own.tag] for part, own in zip(parts, self.data.parts, strict=True)]
+            return digest(*self._contents[0], *settings, edition=edition)
+        tagged = [[*part, own.tag] for part, own in zip(self._contents, self.data.parts, strict=True)]
         return digest(tagged, self.origins, *settings, edition=edition)
+
+    @cached_property
+    def _contents(self) -> list[tuple[list[list[str]], list[int | str]]]:
+        return [_contents(own) for own in self.data.parts]
 
     def tags(self, number: int) -> list[str]:
         """The tokens before each source of a corpus: >>de<< if there are several directions, and its own tag."""

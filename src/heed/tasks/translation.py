@@ -24,7 +24,7 @@ from heed.products.translator.translator import Translator
 from heed.tasks import length_penalty
 from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation, ValidationResult
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
-from heed.tasks.shortlist import choose
+from heed.tasks.shortlist import CHECKED, choose
 from heed.tasks.text import TextTask, max_source
 from heed.tasks.validation import (
     describe_rules,
@@ -151,6 +151,15 @@ class Translation(TextTask):
         if found is None:
             return None
         return replace(recipe.decoding, length_penalty=found.alpha), found.describe()
+
+    def final_cost(
+        self, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation", beam: int, tuned: bool
+    ) -> float:
+        """A beam costs about half as much as its greedy searches; for a shortlist, two sizes are tried."""
+        tuning = min(self.settings.tune_length_penalty, validation.size) * beam / 2 if beam > 1 else 0.0
+        large = len(tuple(prepared.processors.values())[1]) >= LARGE
+        listed = large and not tuned and isinstance(validation, TranslationValidation)
+        return (tuning + (3 * min(CHECKED, validation.size) if listed else 0)) / validation.size
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
         """A lexical shortlist for a large vocabulary, if the validation set is translated as well with it."""
