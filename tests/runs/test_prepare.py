@@ -339,3 +339,6 @@ def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch, cac
     cut(path)
     assert prepare(asked).key == prepared.key
     assert calls == [64] * 4
+    monkeypatch.setattr(phrasebook, "SOURCES", "of a changed generator")
+    prepare(asked)
+    assert calls == [64] * 5

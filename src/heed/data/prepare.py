@@ -289,7 +289,7 @@ def _with_phrasebook(data: DataConfig, tell: Tell) -> DataConfig:
         return {setting: [str(folder / name)] for setting, name in names.items()}
 
     names = {"source": "train.ko", "target": "train.en", "valid_source": "valid.ko", "valid_target": "valid.en"}
-    name = f"phrasebook-{phrasebook.EDITION}-{data.phrasebook}"
+    name = f"phrasebook-{phrasebook.EDITION}-{phrasebook.SOURCES}-{data.phrasebook}"
     if not (cache_folder() / name / SUMS).is_file():  # an earlier version's may be cut; the same is written in seconds
         move_away(cache_folder() / name)
     files = cached(name, find, write, tell)
