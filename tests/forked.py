@@ -2,22 +2,14 @@
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
-from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from heed.cli.main import main
-
-IMPORTED = [__name__, "pytest", "heed.runs.train", "heed.tasks.translation", "torch._dynamo", "torch.distributed.fsdp"]
-
-
-def context() -> BaseContext:
-    """There is one server for all tests of a process, started by the first that needs it."""
-    own = multiprocessing.get_context("forkserver")
-    own.set_forkserver_preload(IMPORTED)
-    return own
+from tests.start_methods import context, instead_of_spawning
 
 
 def start(words: Sequence[str], environment: Mapping[str, str], said: Path | None = None) -> BaseProcess:
@@ -37,7 +29,9 @@ def finish(process: BaseProcess) -> int:
 
 def _run(words: list[str], environment: dict[str, str], said: Path | None) -> None:
     os.setsid()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})  # training blocks them as it forks
     os.environ.update(environment)
+    multiprocessing.get_context = instead_of_spawning
     with (said or Path(os.devnull)).open("w", encoding="utf-8", newline="\n") as file:
         os.dup2(file.fileno(), sys.stderr.fileno())
         sys.exit(main(words))

@@ -1,5 +1,6 @@
 """Batches: every sentence once, within a budget, in an order that can be resumed anywhere."""
 
+import multiprocessing
 import pickle
 import shutil
 import threading
@@ -38,6 +39,7 @@ from heed.tasks.text_losses import LabelLoss, TextLoss
 from heed.vocabularies.ragged import as_ragged
 from heed.vocabularies.sentencepiece import FIRST, LAST, PAD, SPECIAL_TOKENS
 from heed.vocabularies.vocabulary import SpecialTokens
+from tests.start_methods import get_context
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=200)
 
@@ -177,7 +179,8 @@ def test_another_thread_makes_the_same_batches(batches):
         assert_same_batches(list(islice(ready, 8)), expected)
 
 
-def test_other_processes_make_the_same_batches_in_the_same_order(made, learned):
+def test_other_processes_make_the_same_batches_in_the_same_order(made, learned, monkeypatch):
+    monkeypatch.setattr(multiprocessing, "get_context", get_context)  # new interpreters, as in any training
     batches = Batches(made, budget=128, seed=5, sampling=0.2, vocabularies=(learned, learned))
     near_the_end = DataPosition(0, len(batches.plan(0)) - 3)
     with closing(in_processes(batches, near_the_end, size=2, workers=2)) as ready:
