@@ -3,8 +3,9 @@
 BERT, BERT without pairs, RoBERTa, ALBERT, ELECTRA and GPT are pre-trained on one text for the same time: each alone on the device or,
 with `--together`, all at once, each on an equal share of the GPU (this needs NVIDIA's multi-process service). Each is fine-tuned on SST-2,
 CoLA, MRPC, STS-B and KorSTS with three seeds, and so is a BERT with fresh weights. The table has the scores of the development sets,
-at the best validation of each run. With `--budget` the whole command takes so many seconds. A failed run leaves its cells empty. The
-same command continues where it stopped; finished runs are not repeated.
+at the best validation of each run. With `--short`, rows are short at first, so that attention has few words to choose from. With
+`--budget` the whole command takes so many seconds. A failed run leaves its cells empty. The same command continues where it stopped;
+finished runs are not repeated.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import json
 import math
 import statistics
 import time
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,6 +51,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--budget", type=float, help="seconds of the whole command, instead of --time")
     top.add_argument("--tuning", type=float, default=420, help="seconds of --budget for fine-tuning (default: 420)")
     top.add_argument("--together", action="store_true", help="all pre-trainings at once, each on a part of the GPU")
+    top.add_argument("--short", type=int, default=0, help="begin with rows of so many tokens (default: 0, do not)")
+    top.add_argument("--short-share", type=float, default=0.6, help="of the time on short rows (default: 0.6)")
     top.add_argument("--seeds", type=int, default=3)
     top.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
     top.add_argument("--set", dest="settings", action="append", default=[], help="a setting of all pre-trainings")
@@ -60,36 +64,69 @@ def parser() -> argparse.ArgumentParser:
 
 def preparations(options: argparse.Namespace) -> list[Job]:
     """One step of each pre-training on the CPU, so that vocabularies and token ids are in the cache."""
-    short = ["training.steps=1", "training.batch_tokens=512", "training.warmup=1", "model.layers=1"]
-    where = ("--device", "cpu", "--threads", "1")
-    return [
-        Job(
-            name,
-            train(name, recipe, options.out, [*_text(options), *settings, *options.settings, *short], where),
-            share=0,
-        )
-        for name, recipe, settings in ((f"prepare-{name}", *own) for name, own in MODELS.items())
-    ]
+    short = ["training.steps=1", "training.batch_tokens=512", "training.warmup=1"]
+    where, found = ("--device", "cpu", "--threads", "1"), []
+    for model in MODELS:
+        name, (recipe, own) = f"prepare-{model}", MODELS[model]
+        settings = [*_text(options), *own, *options.settings, *short, "model.layers=1"]
+        found.append(Job(name, train(name, recipe, options.out, settings, where), share=0))
+        if options.short:
+            again = [*_continued(options, model), *short, "training.device=cpu"]
+            more = (*where, "--from", str(options.out / name))
+            found.append(Job(f"{name}-2", train(f"{name}-2", None, options.out, again, more), (name,), share=0))
+    return found
 
 
 def pretrainings(options: argparse.Namespace, seconds: float) -> list[Job]:
-    """All models for the same time."""
-    share, environment = 1.0, {}
+    """All models for the same time: with `--short`, a part of it on short rows, then on long ones."""
+    share, environment, found = 1.0, {}, []
     if options.together:
         share = 1 / len(MODELS)
         environment = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(math.floor(100 * share))}
-    plan = ("training.warmup=700", "training.valid_every=1000", "training.samples=0")
-    return [
-        Job(
-            name,
-            train(name, recipe, options.out, [*_text(options), *own, *plan, *options.settings], ("--time", f"{seconds:.0f}s")),
-            (f"prepare-{name}",),
-            share,
-            environment,
-            limit=1.25 * seconds + 60,
-        )
-        for name, (recipe, own) in MODELS.items()
-    ]  # fmt: skip
+    first = seconds * options.short_share if options.short else 0.0
+    for name, (recipe, own) in MODELS.items():
+        settings, after = [*_text(options), *own, *PLAN, *options.settings], (f"prepare-{name}",)
+        end = {"share": share, "environment": environment, "limit": 1.25 * seconds + 60}
+        if options.short:
+            rows = "window" if name == "GPT" else "length"
+            own = train(
+                f"short-{name}",
+                recipe,
+                options.out,
+                [*settings, f"task.{rows}={options.short}", "training.cooldown=0"],
+                _time(first),
+            )
+            found.append(Job(f"short-{name}", own, after, **end))
+            more = (*_time(seconds - first), "--from", str(options.out / f"short-{name}"))
+            own = train(
+                name,
+                None,
+                options.out,
+                [*_continued(options, name), "training.warmup=100", "training.cooldown=0.4"],
+                more,
+            )
+            found.append(Job(name, own, (f"short-{name}",), **end))
+        else:
+            found.append(Job(name, train(name, recipe, options.out, settings, _time(seconds)), after, **end))
+    return found
+
+
+PLAN = ("training.warmup=700", "training.valid_every=1000", "training.samples=0")
+
+
+def _time(seconds: float) -> tuple[str, str]:
+    return "--time", f"{seconds:.0f}s"
+
+
+def _continued(options: argparse.Namespace, name: str) -> list[str]:
+    """The settings of a pre-training that continues another: those of its recipe, but not of the vocabulary and the model."""
+    recipe, own = MODELS[name]
+    sections = tomllib.loads(Path(recipe).read_text(encoding="utf-8"))
+    kept = [
+        f"{part}.{key}={json.dumps(value)}" for part in ("task", "training") for key, value in sections[part].items()
+    ]
+    changes = [*own, *PLAN, *options.settings]
+    return [*_text(options), *kept, *(one for one in changes if one.startswith(("task.", "training.")))]
 
 
 def _text(options: argparse.Namespace) -> list[str]:
