@@ -176,11 +176,12 @@ def _tuning(options: argparse.Namespace, name: str, task: str, seed: int) -> Job
     return Job(run, command, (base,), share=1 / options.at_once)
 
 
-def pretrained(folder: Path) -> tuple[int, float]:
-    """The steps of a pre-training, and its best validation loss."""
-    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    losses = [row["loss"] for row in rows if row["kind"] == "valid"]
-    return max(row["step"] for row in rows), min(losses, default=math.nan)
+def pretrained(out: Path, name: str) -> tuple[int, float]:
+    """The steps of a pre-training, also those on short rows, and its best validation loss."""
+    logs = [out / run / "log.jsonl" for run in (f"short-{name}", name)]
+    runs = [[json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] for log in logs if log.exists()]
+    losses = [row["loss"] for row in runs[-1] if row["kind"] == "valid"]
+    return sum(max(row["step"] for row in rows) for rows in runs), min(losses, default=math.nan)
 
 
 def score(folder: Path, metrics: Sequence[str]) -> dict[str, float]:
@@ -194,7 +195,7 @@ def score(folder: Path, metrics: Sequence[str]) -> dict[str, float]:
 def table(options: argparse.Namespace) -> list[str]:
     """The scores as Markdown; a cell has the mean of the seeds and each of them."""
     lines = ["| | metric | " + " | ".join(TUNED) + " |", "|---|---|" + "--:|" * len(TUNED)]
-    known = {name: pretrained(options.out / name) for name in MODELS if (options.out / name / "model").exists()}
+    known = {name: pretrained(options.out, name) for name in MODELS if (options.out / name / "model").exists()}
     for index, (what, unit, form) in enumerate((("pre-training", "steps", ",d"), ("", "validation loss", ".3f"))):
         cells = [format(known[name][index], form) if name in known else "" for name in TUNED]
         lines.append(f"| {what} | {unit} | " + " | ".join(cells) + " |")

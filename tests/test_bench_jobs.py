@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from bench import pretraining
+from bench import pretraining, tuning
 from bench.jobs import Job, Jobs
 
 PYTHON = (sys.executable, "-S", "-E", "-c")
@@ -71,6 +71,49 @@ def test_a_budget_leaves_each_model_the_same_time(tmp_path, more, share):
     assert limits == ({"16"} if more else {None})
 
 
+def test_a_pretraining_on_short_rows_is_continued_on_long_ones(tmp_path):
+    own = options(tmp_path, "--short", "32", "--set", "model.layers=6", "--set", "training.rate=0.001")
+    jobs = {job.name: job for job in pretraining.pretrainings(own, 100.0)}
+    assert {"task.length=32", "60s"} <= set(jobs["short-BERT"].command) and "task.window=32" in jobs[
+        "short-GPT"
+    ].command
+    then = jobs["BERT"].command
+    assert jobs["BERT"].after == ("short-BERT",) and {str(tmp_path / "short-BERT"), "40s", "task.length=128"} <= set(
+        then
+    )
+    assert then.index("training.rate=0.0005") < then.index("training.rate=0.001")  # the later one counts
+    assert not any(part.startswith(("model.", "subwords.")) for part in then)  # they are those of the first
+    finished(tmp_path / "short-BERT", [{"step": 30, "loss": 6.0}])
+    finished(tmp_path / "BERT", [{"step": 20, "loss": 5.5}])
+    assert pretraining.pretrained(tmp_path, "BERT") == (50, 5.5)
+
+
 def test_a_budget_that_is_too_small_is_refused(tmp_path):
     with pytest.raises(SystemExit, match="--budget leaves 300 s after preparing the text, and --tuning needs 420"):
         pretraining.time_of_each(options(tmp_path, "--budget", "400"), 300.0)
+
+
+@pytest.fixture
+def own_text(tmp_path):
+    texts = {"source": "a\nb\nc\n", "target": "A\nB\nC\n", "valid": "the cat sat on the mat\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="\n")
+    files = [str(tmp_path / name) for name in ("source", "target", "valid", "valid")]
+    sizes = ["--rates", "0.0001", "0.001", "--pairs", "2", "--out", str(tmp_path / "out")]
+    (tmp_path / "out").mkdir()
+    return tuning.parser().parse_args(["--general", *files, "--own", *files, *sizes])
+
+
+def test_each_fine_tuning_starts_from_the_general_model_with_its_rate(own_text):
+    jobs = {job.name: job for job in tuning.jobs(own_text)}
+    runs = ["general", "2-0.0001", "2-0.001"]
+    assert list(jobs) == [*runs, *(f"{name}.{kind}" for name in runs for kind in ("own", "general"))]
+    assert jobs["2-0.001"].after == ("general",) and "training.rate=0.001" in jobs["2-0.001"].command
+    assert (own_text.out / "2.target").read_text("utf-8") == "A\nB\n"  # the first pairs
+
+
+def test_the_table_of_rates_has_both_scores_and_leaves_missing_runs_empty(own_text):
+    for name in ("general.own", "general.general", "2-0.001.own", "2-0.001.general"):
+        text = "the cat sat on the mat\n" if name.endswith("own") else "a dog\n"
+        (own_text.out / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
+    assert tuning.table(own_text)[2:] == ["| not fine-tuned | 100.00, 0.00 |", "| 0.0001 |  |", "| 0.001 | 100.00, 0.00 |"]  # fmt: skip
