@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from heed.kernels import fused_decoder, fused_encoder, fused_stack
 from heed.nn.capabilities import declares
+from heed.nn.dropout import drops_whole_units
 from heed.nn.packing import SequenceOffsets, WindowMask
 from heed.nn.positions import Sinusoidal, SinusoidalHalves
 
@@ -19,7 +20,8 @@ from heed.nn.positions import Sinusoidal, SinusoidalHalves
 def supports_packing(model: nn.Module) -> bool:
     """Whether a model can train on packed sequences."""
     prompted = bool(getattr(model.config, "prompt_length", 0))  # packed texts have no place for its vectors
-    return declares(model, "packed") and not prompted and fused_stack.supports_packing(model)
+    shared = drops_whole_units(model)  # the texts of a row would share one mask
+    return declares(model, "packed") and not prompted and not shared and fused_stack.supports_packing(model)
 
 
 def supports(model: nn.Module) -> bool:

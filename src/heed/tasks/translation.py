@@ -158,15 +158,23 @@ class Translation(TextTask):
         """A beam costs about half as much as its greedy searches; for a shortlist, two sizes are tried."""
         tuning = min(self.settings.tune_length_penalty, validation.size) * beam / 2 if beam > 1 else 0.0
         large = len(tuple(prepared.processors.values())[1]) >= LARGE
-        listed = large and not tuned and isinstance(validation, TranslationValidation)
+        listed = large and not tuned
         return (tuning + (3 * min(CHECKED, validation.size) if listed else 0)) / validation.size
 
-    def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
-        """A lexical shortlist for a large vocabulary, if the validation set is translated as well with it."""
+    def final_files(
+        self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation"
+    ) -> dict[str, str]:
+        """A lexical shortlist for a large vocabulary, if the validation set of each direction is translated as well
+        with it.
+        """
         source, target = pair = tuple(prepared.processors.values())
-        if len(target) < LARGE or not ctranslate2.able(model) or isinstance(validation, DirectionsValidation):
-            return {}  # the words of several languages would make a long list
-        few = choose(model, pair, shortlist.learn(prepared.train, pair), validation.pairs, validation.budget)
+        each = list(validation.each.values()) if isinstance(validation, DirectionsValidation) else [validation]
+        tags = {i for name, i in getattr(source, "tags", {}).items() if is_language_tag(name)}
+        untagged = len(each) > 1 and not all(tags.intersection(prefix) for prefix in prepared.train.prefixes)
+        if len(target) < LARGE or not ctranslate2.able(model) or untagged:
+            return {}
+        table = shortlist.learn(prepared.train, pair, tags if len(each) > 1 else ())
+        few = choose(model, [(own.vocabularies, own.pairs) for own in each], table, each[0].budget)
         if few is None:
             return {}
         return {shortlist.FILE: shortlist.to_text(few, (names(source), names(target)))}
