@@ -127,7 +127,7 @@ def weighted_cross_entropy(
         logits = logits.float() if logits.dtype.itemsize < 4 else logits
         return (F.cross_entropy(logits, targets, reduction="none") * factors).sum()
 
-    chunk = max(1, _chunk_rows(len(states), 1, weight))
+    chunk = _chunk_rows(len(states), 1, weight)
     pieces = (part_of.split(chunk) for part_of in (states, expected, weights))
     return sum(checkpoint(part, *each, use_reentrant=False) for each in zip(*pieces, strict=True))
 
@@ -159,7 +159,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         direct = (
             single and not padding
         )  # else the gradient of the matrix is rounded and copied to the buffer afterwards
-        for start in range(0, states.shape[1], chunk):
+        for start in range(0, max(1, states.shape[1]), chunk):  # a worker may have a batch without rows
             rows = states[:, start : start + chunk].to(dtype).flatten(0, 1)
             logits = F.linear(rows, matrix, offset).unflatten(0, (len(states), -1))
             teacher = (
@@ -200,7 +200,7 @@ def padded_vocab(vocab: int, dtype: torch.dtype, device: torch.device) -> int:
 def _chunk_rows(rows: int, passes: int, weight: Tensor) -> int:
     """How many rows to compute logits for at a time."""
     most = MAX_LOGITS.get(weight.device.type, MAX_LOGITS["cpu"]) // len(weight)
-    return -(-rows // max(1, -(-rows * passes // max(1, most))))
+    return max(1, -(-rows // max(1, -(-rows * passes // max(1, most)))))
 
 
 def _teacher_logits(distillation: Distillation, rows: slice, dtype: torch.dtype) -> tuple[Tensor, float]:
