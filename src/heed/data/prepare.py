@@ -282,7 +282,7 @@ def _with_phrasebook(data: DataConfig, tell: Tell) -> DataConfig:
 
     def write(folder: Path) -> None:
         with atomic_folder(folder, "keep") as part:
-            phrasebook.write(part, train=data.phrasebook)
+            phrasebook.write(part, train=data.phrasebook, test=0)  # training reads no test pairs
             write_sums(part)
 
     def find(folder: Path) -> dict[str, list[str]]:
