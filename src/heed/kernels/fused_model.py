@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.kernels import fused_decoder, fused_encoder, fused_stack
+from heed.nn.attention import Attention
 from heed.nn.capabilities import declares
 from heed.nn.packing import SequenceOffsets, WindowMask
 from heed.nn.positions import Sinusoidal, SinusoidalHalves
@@ -100,8 +101,20 @@ def half_precision_copy(model: nn.Module, dtype: torch.dtype = torch.bfloat16) -
     for weight in model.parameters():
         if id(weight) not in exact:
             weight.data = weight.data.to(dtype)
+    for part in model.modules():
+        if isinstance(part, Attention):
+            _join_weights(part)
     use_fused_layers(model)
     return model.eval()
+
+
+def _join_weights(body: Attention) -> None:
+    """Put the weights of queries, keys and values next to each other, so that one product needs no copy of them."""
+    for name in ("weight", "bias"):
+        parts = [getattr(layer, name) for layer in (body.q, body.k, body.v)]
+        joint = torch.cat([part.data for part in parts]).split([len(part) for part in parts])
+        for part, own in zip(parts, joint, strict=True):
+            part.data = own
 
 
 def _positions(positions: Sinusoidal, tokens: Tensor, start: int, valid: SequenceOffsets) -> tuple[Tensor, Tensor]:
