@@ -48,10 +48,7 @@ def _feed_forward(
     eps, ACTIVATION: tl.constexpr, WIDTH: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr,
     BLOCK_M: tl.constexpr, CHUNK: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """total = t + down(activation(up(x))) and normed = norm(total).
-
-    The width is one to three blocks of BLOCK columns, since the size of a tile must be a power of two.
-    """
+    """Compute total = t + down(activation(up(x))) and normed = norm(total), in blocks as in linear_norm."""
     BLOCKS: tl.constexpr = WIDTH // BLOCK
     first = tl.program_id(0) * BLOCK_M
     row = first + tl.arange(0, BLOCK_M)
@@ -81,11 +78,18 @@ def _feed_forward(
 
 
 def feed_forward_norm(
-    x: Tensor, up: nn.Linear, activation: int, down: nn.Linear, total: Tensor, norm: nn.LayerNorm, tile: Tile = TILE
+    x: Tensor,
+    up: nn.Linear,
+    activation: int,
+    down: nn.Linear,
+    total: Tensor,
+    norm: nn.LayerNorm,
+    tile: Tile | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The sum total + down(activation(up(x))), and its layer norm, without gradients."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
+    tile = tile or TILE
     (rows, width), hidden, block = x.shape, up.weight.shape[0], column_block(x.shape[1])
     out, normed = torch.empty_like(x), torch.empty_like(x)
     shapes = ((x, tile.rows, block), (up.weight, tile.depth, block), (down.weight, block, tile.depth))

@@ -77,7 +77,10 @@ def _linear_norm(
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, TOTAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """total = x + y @ w.T + y_bias and normed = norm(total), for rows of WIDTH: one to three blocks of BLOCK columns."""
+    """Compute total = x + y @ w.T + y_bias and normed = norm(total).
+
+    The width is one to three blocks of BLOCK columns, since the size of a tile must be a power of two.
+    """
     BLOCKS: tl.constexpr = WIDTH // BLOCK
     first = tl.program_id(0) * BLOCK_M
     row = first + tl.arange(0, BLOCK_M)

@@ -56,7 +56,9 @@ class ImageModel(Product):
 
     def inputs(self, pixels: np.ndarray | Tensor) -> Float[Tensor, "b c h w"]:
         """The model input, on its device."""
-        own = torch.from_numpy(np.array(pixels)) if isinstance(pixels, np.ndarray) else pixels
+        own = pixels
+        if isinstance(pixels, np.ndarray):  # torch takes neither read-only arrays nor negative strides
+            own = torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
         if self.device.type == "cuda" and own.device.type == "cpu":
             own = own.pin_memory()  # else the copy waits in the driver, at a third of the speed
         own = own.to(self.device, non_blocking=True)
