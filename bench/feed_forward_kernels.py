@@ -109,11 +109,11 @@ def candidates(layer: Layer) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         yield "attention", f"windows, {warps} warps", partial(window_attention.attend_window, columns, layer.windows, HEAD_DIM, warps)  # fmt: skip
     yield "output", "today", lambda: sum_and_norm(layer, layer.attended, layer.out)
     for tile in TILES["output"]:
-        yield "output", describe(tile), partial(linear_norm.linear_norm, layer.attended, layer.out, layer.total, layer.after, tile=tile)  # fmt: skip
+        yield "output", describe(tile), partial(linear_norm.linear_norm, layer.attended, layer.out.weight, layer.out.bias, layer.total, layer.after, tile=tile)  # fmt: skip
     yield "feed-forward", "today", lambda: sum_and_norm(layer, hidden(layer), layer.down)
     yield "feed-forward", "torch compiled, norm before", compiled_feed_forward(layer)
     for tile in TILES["down"]:
-        yield "feed-forward", f"down: {describe(tile)}", lambda tile=tile: linear_norm.linear_norm(hidden(layer), layer.down, layer.total, layer.after, tile=tile)  # fmt: skip
+        yield "feed-forward", f"down: {describe(tile)}", lambda tile=tile: linear_norm.linear_norm(hidden(layer), layer.down.weight, layer.down.bias, layer.total, layer.after, tile=tile)  # fmt: skip
     for tile in TILES["feed-forward"]:
         yield "feed-forward", f"whole: {describe(tile)}", partial(fused_feed_forward.feed_forward_norm, layer.x, layer.up, linear.GELU, layer.down, layer.total, layer.after, tile)  # fmt: skip
     yield "parts", "up and GELU", lambda: hidden(layer)

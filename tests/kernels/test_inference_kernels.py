@@ -29,11 +29,13 @@ for width, depth, rows, tile in ((48, 40, 37, Tile(16, 16, 2, 4)), (16, 24, 1, T
     layer, norm = layers(nn.Linear(depth, width), nn.LayerNorm(width, eps=1e-3))
     x, y = draw(rows, width) + 5, draw(rows, depth)  # a mean far from zero
     total = x + layer(y)
-    same(linear_norm.linear_norm(y, layer, x, norm, tile=tile), (total, norm(total)))
-    same(linear_norm.linear_norm(y, layer, x, norm, total=False, tile=tile)[1:], (norm(total),))
+    same(linear_norm.linear_norm(y, layer.weight, layer.bias, x, norm, tile=tile), (total, norm(total)))
+    same(linear_norm.linear_norm(y, layer.weight, layer.bias, x, norm, total=False, tile=tile)[1:], (norm(total),))
+    total = x[:7].repeat(6, 1)[:rows] + layer(y)  # its rows are repeated
+    same(linear_norm.linear_norm(y, layer.weight, layer.bias, x[:7], norm, tile=tile), (total, norm(total)))
 assert [linear_norm.column_block(width) for width in (16, 48, 64, 192, 256, 384)] == [16, 16, 64, 64, 256, 128]
 assert not any(map(linear_norm.column_block, (8, 24, 80, 320, 512, 768))), "too narrow, too many blocks, too wide"
-assert linear_norm.supports(nn.Linear(40, 48)) and not linear_norm.supports(nn.Linear(42, 48)) and not linear_norm.supports(nn.Linear(40, 768))
+assert [linear_norm.supports(torch.zeros(shape)) for shape in ((48, 40), (48, 42), (768, 40))] == [True, False, False]
 print("the same")
 """
 
@@ -77,8 +79,8 @@ def spy(module, name):
     setattr(module, name, lambda *args, **named: (calls.append(name), plain(*args, **named))[1])
 spy(linear_norm, "linear_norm"), spy(fused_feed_forward, "feed_forward_norm"), spy(window_attention, "attend_window")
 sizes = dict(labels=3, size=12, channels=1, patch=2, dim=48, heads=3, hidden=32, layers=2)
-for kernels, pooling, wanted in (({"linear", "attention"}, "cls", {"linear_norm": 4, "attend_window": 1}),
-                                 ({"feed-forward"}, "mean", {"linear_norm": 2, "feed_forward_norm": 2}), (set(), "cls", {})):
+for kernels, pooling, wanted in (({"linear", "attention"}, "cls", {"linear_norm": 5, "attend_window": 1}),
+                                 ({"feed-forward"}, "mean", {"linear_norm": 3, "feed_forward_norm": 2}), (set(), "cls", {})):
     model = ViT(ViTConfig(**sizes, pooling=pooling)).eval()
     layers(model)
     x, fused_stack.INFERENCE = draw(2, 1, 12, 12), kernels

@@ -102,21 +102,24 @@ class FusedStack(nn.Module):
         causal: bool = False,
         memory_mask: PackedMask | None = None,
         cache: None = None,
+        normed: Float[Tensor, "1 t dim"] | None = None,
         first_only: bool = False,
     ) -> Float[Tensor, "1 t dim"]:
         """`total` is the residual, `normed` the input of the next sublayer; with post-norm they are the same.
 
-        `first_only`: only the state of the first position of each window; the last layer computes no other.
+        `normed` in the arguments is the first norm of x, if that is known. `first_only`: only the state of the first position of each window; the last layer computes no other.
         """
         from heed.kernels import residual_norm
 
         parts = [part for layer in self.layers for part in layer.sublayers()]
         crosses = [layer.cross for layer in self.layers]
-        total = normed = x.squeeze(0).to(parts[0].body.q.weight.dtype)  # not x[0], whose gradient would be a copy
+        total = x.squeeze(0).to(parts[0].body.q.weight.dtype)  # not x[0], whose gradient would be a copy
         memory = None if memory is None else memory.squeeze(0)
         norms = [part.norm for part in parts]
+        normed = total if normed is None else normed.squeeze(0)
         if self.pre:  # the norm after a residual sum is that of the next sublayer
-            normed, norms = residual_norm.layer_norm(total, norms[0]), [*norms[1:], self.norm]
+            normed = residual_norm.layer_norm(total, norms[0]) if normed is total else normed
+            norms = [*norms[1:], self.norm]
         for part, norm in zip(parts, norms, strict=True):
             body, inner = part.body, _fuses_norm(part, normed)
             if first_only and part is self.layers[-1].attention:
@@ -139,12 +142,16 @@ class FusedStack(nn.Module):
 
 def _fuses_norm(part: nn.Module, x: Float[Tensor, "t dim"]) -> bool:
     """Whether a kernel for inference computes the last linear layer of a sublayer with the residual sum and its norm."""
-    if not INFERENCE & {"linear", "feed-forward"} or torch.is_grad_enabled() or part.training or not len(x):
+    return not part.training and len(x) > 0 and uses_linear_norm(_last_linear(part.body).weight, x.dtype)
+
+
+def uses_linear_norm(weight: Tensor, dtype: torch.dtype) -> bool:
+    """Whether the kernel for inference multiplies these weights with inputs of this type."""
+    if not INFERENCE & {"linear", "feed-forward"} or torch.is_grad_enabled():
         return False
     from heed.kernels import linear_norm
 
-    last = _last_linear(part.body)
-    return last.weight.dtype == x.dtype and linear_norm.supports(last)
+    return weight.dtype == dtype and linear_norm.supports(weight)
 
 
 def _linear_norm(
@@ -156,7 +163,8 @@ def _linear_norm(
     if type(body) is MLP and "feed-forward" in INFERENCE:  # y is the input of the network
         activation = activation_codes()[body.activation]
         return fused_feed_forward.feed_forward_norm(y, body.up, activation, body.down, x, norm)
-    return linear_norm.linear_norm(y, _last_linear(body), x, norm, total=pre)
+    last = _last_linear(body)
+    return linear_norm.linear_norm(y, last.weight, last.bias, x, norm, total=pre)
 
 
 def _first_attention(

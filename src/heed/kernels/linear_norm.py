@@ -74,16 +74,19 @@ def store_sum_and_norm(
 @triton.jit
 def _linear_norm(
     y_desc, w_desc, y_bias_ptr, x_ptr, weight_ptr, bias_ptr, total_desc, normed_desc, rows, eps, DEPTH: tl.constexpr,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, TOTAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr,
-    STAGES: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, TOTAL: tl.constexpr, PERIOD: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Compute total = x + y @ w.T + y_bias and normed = norm(total).
 
-    The width is one to three blocks of BLOCK columns, since the size of a tile must be a power of two.
+    The width is one to three blocks of BLOCK columns, since the size of a tile must be a power of two. PERIOD: x has
+    only that many rows, which are repeated; 0: as many as y.
     """
     BLOCKS: tl.constexpr = WIDTH // BLOCK
     first = tl.program_id(0) * BLOCK_M
     row = first + tl.arange(0, BLOCK_M)
+    if PERIOD:
+        row %= PERIOD
     t0 = load_rows(x_ptr, row, rows, 0, WIDTH, BLOCK) + load_vector(y_bias_ptr, 0, BLOCK)
     t1, t2 = t0, t0
     if BLOCKS > 1:
@@ -121,28 +124,31 @@ def column_block(width: int) -> int:
     return block if block >= 16 and width <= 384 and width // block <= 3 else 0
 
 
-def supports(layer: nn.Linear) -> bool:
+def supports(weight: Tensor) -> bool:
     """Whether the GPU has TMA, whole rows fit into the registers of a program, and TMA can load the weights."""
-    weight = layer.weight
     aligned = weight.data_ptr() % 16 == 0 and weight.shape[1] * weight.itemsize % 16 == 0
     return has_tma(weight) and aligned and bool(column_block(weight.shape[0]))
 
 
 def linear_norm(
-    y: Tensor, layer: nn.Linear, x: Tensor, norm: nn.LayerNorm, *, total: bool = True, tile: Tile | None = None
-) -> tuple[Tensor, Tensor]:
-    """The sum x + layer(y), and its layer norm, without gradients. Without `total` the first is not computed."""
+    y: Tensor, weight: Tensor, bias: Tensor, x: Tensor, norm: nn.LayerNorm, *, total: bool = True,
+    tile: Tile | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The sum x + y @ weight.T + bias, and its layer norm, without gradients. Without `total` the first is not computed.
+
+    x may have fewer rows than y, which are then repeated.
+    """
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    (rows, width), depth, block = x.shape, y.shape[1], column_block(x.shape[1])
+    (rows, depth), width, block = y.shape, x.shape[1], column_block(x.shape[1])
     tile = tile or (SHORT_TILE if depth <= SHORT else LONG_TILE)
-    normed = torch.empty_like(x)
-    out = torch.empty_like(x) if total else normed
-    shapes = ((y, tile.rows, tile.depth), (layer.weight, block, tile.depth), (out, tile.rows, block), (normed, tile.rows, block))  # fmt: skip
+    normed = y.new_empty(rows, width)
+    out = torch.empty_like(normed) if total else normed
+    shapes = ((y, tile.rows, tile.depth), (weight, block, tile.depth), (out, tile.rows, block), (normed, tile.rows, block))  # fmt: skip
     y_desc, w_desc, *out_descs = (TensorDescriptor.from_tensor(one, [a, b]) for one, a, b in shapes)
     _linear_norm[(triton.cdiv(rows, tile.rows),)](
-        y_desc, w_desc, layer.bias, x, norm.weight, norm.bias, *out_descs, rows, norm.eps, DEPTH=depth, WIDTH=width,
-        BLOCK=block, TOTAL=total, BLOCK_M=tile.rows, BLOCK_K=tile.depth, STAGES=tile.stages, num_warps=tile.warps,
-        num_stages=tile.stages,
+        y_desc, w_desc, bias, x, norm.weight, norm.bias, *out_descs, rows, norm.eps, DEPTH=depth, WIDTH=width,
+        BLOCK=block, TOTAL=total, PERIOD=0 if len(x) == rows else len(x), BLOCK_M=tile.rows, BLOCK_K=tile.depth,
+        STAGES=tile.stages, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     return out, normed
