@@ -6,7 +6,6 @@ that fails or hangs is left out.
 """
 
 import argparse
-import contextlib
 import copy
 import itertools
 import json
@@ -31,11 +30,13 @@ from heed.kernels import (  # fmt: skip
     fused_feed_forward,
     fused_stack,
     linear,
+    linear_activation,
     linear_norm,
     residual_norm,
     short_attention,
     window_attention,
 )
+from heed.kernels.linear_activation import ProductTile
 from heed.kernels.linear_norm import Tile
 from heed.nn.packing import WindowMask, attend_windows
 
@@ -46,8 +47,23 @@ TILES = {
     "down": [Tile(128, 64, 3, 8), Tile(128, 64, 2, 8), Tile(128, 32, 5, 8), Tile(64, 64, 2, 4)],
     "feed-forward": [Tile(128, 32, 2, 8), Tile(64, 32, 3, 8)],
 }
+PRODUCT_TILES = [
+    ProductTile(128, 128, 64, 3, 4, 2),
+    ProductTile(128, 128, 64, 3, 8, 2),
+    ProductTile(128, 256, 64, 3, 8, 1),
+]
 WARPS = (4, 2, 1)
-KERNELS: list[set[str]] = [set(), {"attention"}, {"linear"}, {"linear", "attention"}, {"feed-forward", "attention"}]
+KERNELS = [
+    set(names.split())
+    for names in (
+        "",
+        "attention",
+        "linear",
+        "linear attention",
+        "linear activation attention",
+        "feed-forward attention",
+    )
+]
 TIME_LIMIT = 75  # seconds for all first runs
 
 
@@ -116,15 +132,18 @@ def candidates(layer: Layer) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         yield "feed-forward", f"down: {describe(tile)}", lambda tile=tile: linear_norm.linear_norm(hidden(layer), layer.down.weight, layer.down.bias, layer.total, layer.after, tile=tile)  # fmt: skip
     for tile in TILES["feed-forward"]:
         yield "feed-forward", f"whole: {describe(tile)}", partial(fused_feed_forward.feed_forward_norm, layer.x, layer.up, linear.GELU, layer.down, layer.total, layer.after, tile)  # fmt: skip
-    yield "parts", "up and GELU", lambda: hidden(layer)
+    yield "up and GELU", "today", lambda: hidden(layer)
     yield "parts", "up alone", lambda: torch.addmm(layer.up.bias, layer.x, layer.up.weight.T)
+    for tile in PRODUCT_TILES:
+        yield "up and GELU", describe(tile), partial(linear_activation.linear_activation, layer.x, layer.up.weight, layer.up.bias, linear.GELU, tile)  # fmt: skip
     inner = hidden(layer)
     yield "parts", "down alone", lambda: linear.linear_without_bias(inner, layer.down)
     yield "parts", "residual sum and norm", lambda: residual_norm.add_norm(layer.total, layer.x, layer.out.bias, layer.after)  # fmt: skip
 
 
-def describe(tile: Tile) -> str:
-    return f"{tile.rows} rows, {tile.depth} deep, {tile.stages} stages, {tile.warps} warps"
+def describe(tile: Tile | ProductTile) -> str:
+    columns = f"{tile.columns} columns, " if isinstance(tile, ProductTile) else ""
+    return f"{tile.rows} rows, {columns}{tile.depth} deep, {tile.stages} stages, {tile.warps} warps"
 
 
 def exact(layer: Layer, group: str, rows: Tensor) -> tuple[Tensor, ...] | None:
@@ -132,6 +151,8 @@ def exact(layer: Layer, group: str, rows: Tensor) -> tuple[Tensor, ...] | None:
     double = lambda part: copy.deepcopy(part).double()  # noqa: E731
     if group == "queries, keys, values":
         return (double(layer.qkv)(layer.x[rows].double()),)
+    if group.endswith("GELU"):
+        return (F.gelu(double(layer.up)(layer.x[rows].double())),)
     if group == "attention":
         parts = layer.columns[rows].double().chunk(3, dim=1)
         return (attend_windows(*parts, WindowMask(len(rows) // LENGTH, LENGTH), HEAD_DIM, False),)
@@ -213,16 +234,6 @@ def layers(args: argparse.Namespace, device: torch.device) -> list[dict[str, Any
     return rows
 
 
-@contextlib.contextmanager
-def using(kernels: set[str]) -> Iterator[None]:
-    before = fused_stack.INFERENCE
-    fused_stack.INFERENCE = kernels
-    try:
-        yield
-    finally:
-        fused_stack.INFERENCE = before
-
-
 def whole_model(args: argparse.Namespace, device: torch.device) -> list[dict[str, Any]]:
     """Images per second of the classifier with each set of kernels, and of the best peer, in turns."""
     shape = SHAPES["cifar"]
@@ -261,13 +272,13 @@ def whole_model(args: argparse.Namespace, device: torch.device) -> list[dict[str
 
 
 def _classify(product: Any, pixels: Any, kernels: set[str]) -> Any:
-    with using(kernels):
-        return product.probabilities(pixels)
+    fused_stack.INFERENCE = kernels
+    return product.probabilities(pixels)
 
 
 def _classify_batch(product: Any, images: Tensor, kernels: set[str]) -> Tensor:
-    with using(kernels):
-        return product.fused.current().classify_images(images)
+    fused_stack.INFERENCE = kernels
+    return product.fused.current().classify_images(images)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ BEGIN = """
 import torch
 import torch.nn.functional as F
 from torch import nn
-from heed.kernels import fused_feed_forward, fused_model, fused_stack, linear_norm, window_attention
+from heed.kernels import fused_feed_forward, fused_model, fused_stack, linear_activation, linear_norm, window_attention
 from heed.kernels.linear_norm import Tile
 from heed.nn.packing import WindowMask, attend_windows
 from heed.nn.transformer import gelu_tanh
@@ -45,6 +45,8 @@ for width, hidden, rows, activation, code in ((48, 64, 37, F.relu, 0), (16, 32, 
     x, before = draw(rows, width), draw(rows, width)
     total = before + down(activation(up(x)))
     found = fused_feed_forward.feed_forward_norm(x, up, code, down, before, norm, Tile(16, 16, 2, 4))
+    tile = linear_activation.ProductTile(16, 32, 16, 2, 4, 2, group=2)
+    same([linear_activation.linear_activation(x, up.weight, up.bias, code, tile)], [activation(up(x))], atol=2e-5)
     same(found, (total, norm(total)), atol=1e-4)
 print("the same")
 """
@@ -73,13 +75,14 @@ print("the same")
 MODELS = """
 from heed.models.vit import ViT, ViTConfig
 linear_norm.SHORT_TILE = linear_norm.LONG_TILE = fused_feed_forward.TILE = Tile(32, 16, 2, 4)
+linear_activation.TILE = linear_activation.ProductTile(32, 32, 16, 2, 4, 1)
 calls = []
 def spy(module, name):
     plain = getattr(module, name)
     setattr(module, name, lambda *args, **named: (calls.append(name), plain(*args, **named))[1])
-spy(linear_norm, "linear_norm"), spy(fused_feed_forward, "feed_forward_norm"), spy(window_attention, "attend_window")
+spy(linear_norm, "linear_norm"), spy(linear_activation, "linear_activation"), spy(fused_feed_forward, "feed_forward_norm"), spy(window_attention, "attend_window")
 sizes = dict(labels=3, size=12, channels=1, patch=2, dim=48, heads=3, hidden=32, layers=2)
-for kernels, pooling, wanted in (({"linear", "attention"}, "cls", {"linear_norm": 5, "attend_window": 1}),
+for kernels, pooling, wanted in (({"linear", "activation", "attention"}, "cls", {"linear_norm": 5, "linear_activation": 2, "attend_window": 1}),
                                  ({"feed-forward"}, "mean", {"linear_norm": 3, "feed_forward_norm": 2}), (set(), "cls", {})):
     model = ViT(ViTConfig(**sizes, pooling=pooling)).eval()
     layers(model)

@@ -30,7 +30,7 @@ def gelu(x):
 
 
 @triton.jit
-def _activate(x, ACTIVATION: tl.constexpr):
+def activate(x, ACTIVATION: tl.constexpr):
     """The codes are those of kernels/linear.py."""
     if ACTIVATION == 0:
         return tl.maximum(x, 0.0)
@@ -68,7 +68,7 @@ def _feed_forward(
         if BLOCKS > 2:
             h = tl.dot(x2, up_desc.load([unit, 2 * BLOCK]).T, h)
         h += tl.load(up_bias_ptr + unit + tl.arange(0, CHUNK)).to(tl.float32)[None, :]
-        h = _activate(h, ACTIVATION).to(x0.dtype)
+        h = activate(h, ACTIVATION).to(x0.dtype)
         t0 = tl.dot(h, down_desc.load([0, unit]).T, t0)
         if BLOCKS > 1:
             t1 = tl.dot(h, down_desc.load([BLOCK, unit]).T, t1)

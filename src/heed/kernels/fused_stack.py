@@ -13,7 +13,8 @@ from heed.nn.attention import Attention, attend
 from heed.nn.packing import SHORT, PackedMask, WindowMask, attend_packed, attend_windows
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, ScaledPreNorm, Stack, gelu_tanh
 
-INFERENCE: set[str] = set()  # kernels to use for passes without gradients: "linear", "feed-forward", "attention"
+INFERENCE: set[str] = set()  # kernels to use for passes without gradients: "linear", "activation", "attention", and
+# "feed-forward" instead of the first two
 HEAD_DIMS = (16, 32, 64, 128)  # that the kernels are written for
 ORDERS = (PostNorm, PreNorm, ScaledPreNorm)  # that can be fused
 
@@ -226,11 +227,13 @@ def _feed_forward(
 
     `inner`: without its last linear layer, or with a kernel for the whole network only its input.
     """
-    from heed.kernels import feed_forward, linear
+    from heed.kernels import feed_forward, linear, linear_activation
 
     if inner and "feed-forward" in INFERENCE:
         return x, x
     activation, rate = activation_codes()[body.activation], _dropout_rate(body.dropout)
+    if inner and "activation" in INFERENCE:
+        return linear_activation.linear_activation(x, body.up.weight, body.up.bias, activation), x
     if inner:
         return linear.linear_activation(x, body.up, activation)
     if activation == linear.RELU and feed_forward.supports(body.down.weight):
