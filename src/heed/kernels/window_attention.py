@@ -80,12 +80,12 @@ def _tail_size(length: int) -> int:
     return max(16, triton.next_power_of_2(tail)) if tail else 16
 
 
-def attend_window(qkv: Tensor, windows: WindowMask, head_dim: int, warps: int = WARPS) -> Tensor:
+def attend_window(qkv: Tensor, windows: WindowMask, head_dim: int, warps: int = 0) -> Tensor:
     """Self-attention within each window, without gradients: queries, keys and values side by side in, (tokens, dim) out."""
     (tokens, columns), length = qkv.shape, windows.length
     out = qkv.new_empty(tokens, columns // 3)
     _window_attention[(windows.rows * columns // 3 // head_dim,)](
         qkv, out, head_dim**-0.5, LENGTH=length, MAIN=1 << length.bit_length() - 1, TAIL_SIZE=_tail_size(length),
-        DIM=columns // 3, HEAD_DIM=head_dim, num_warps=warps,
+        DIM=columns // 3, HEAD_DIM=head_dim, num_warps=warps or WARPS,
     )  # fmt: skip
     return out
