@@ -28,7 +28,15 @@ from heed.files import write_json
 from heed.kernels import fused_stack
 
 WINDOWS = 2016  # images in a batch of the classifier
-SETS = "", "attention", "linear", "linear attention", "linear activation attention", "feed-forward attention"
+SETS = (
+    "",
+    "attention",
+    "linear",
+    "linear attention",
+    "linear activation attention",
+    "linear activation attention qkv",
+    "feed-forward attention",
+)
 TIME_LIMIT = 75  # seconds for all first runs
 
 

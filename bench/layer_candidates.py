@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from heed.kernels import fused_feed_forward, linear, linear_activation, linear_norm, residual_norm, short_attention
 from heed.kernels import window_attention as windows
 from heed.kernels.linear_activation import ProductTile
+from heed.kernels.linear_activation import linear_activation as product
 from heed.kernels.linear_norm import Tile
 from heed.nn.packing import WindowMask, attend_windows
 
@@ -20,7 +21,10 @@ CHECKED = 4  # windows at each end that are compared with float64
 OUTPUT_TILES = Tile(64, 64, 2, 4), Tile(64, 32, 4, 4), Tile(64, 64, 2, 8), Tile(128, 64, 3, 8)
 DOWN_TILES = Tile(128, 64, 3, 8), Tile(128, 64, 2, 8), Tile(128, 32, 5, 8), Tile(64, 64, 2, 4)
 WHOLE_TILES = Tile(128, 32, 2, 8), Tile(64, 32, 3, 8)
-UP_TILES = ProductTile(128, 128, 64, 3, 4, 2), ProductTile(128, 128, 64, 3, 8, 2), ProductTile(128, 256, 64, 3, 8, 1)
+PRODUCT_TILES = [
+    ProductTile(*sizes)
+    for sizes in ((128, 128, 64, 3, 4, 2), (128, 128, 64, 3, 8, 2), (128, 256, 64, 3, 8, 1), (256, 128, 64, 3, 8, 1))
+]
 
 
 class Candidate(NamedTuple):
@@ -88,6 +92,9 @@ def compiled(layer: Layer) -> Callable[[], Tensor]:
 
 def candidates(layer: Layer) -> Iterator[Candidate]:
     yield Candidate("queries, keys, values", "today", lambda: torch.addmm(layer.qkv.bias, layer.x, layer.qkv.weight.T))
+    for tile in PRODUCT_TILES:
+        run = partial(product, layer.x, layer.qkv.weight, layer.qkv.bias, linear.NO_ACTIVATION, tile)
+        yield Candidate("queries, keys, values", describe(tile), run, None, True)
     yield from attentions(layer)
     yield Candidate("output", "today", lambda: layer.sum_and_norm(layer.attended, layer.out))
     for tile in OUTPUT_TILES:
@@ -95,8 +102,8 @@ def candidates(layer: Layer) -> Iterator[Candidate]:
         yield Candidate("output", describe(tile), run, (linear_norm, "SHORT_TILE", tile), True)
     yield from feed_forwards(layer)
     yield Candidate("up and GELU", "today", layer.hidden)
-    for tile in UP_TILES:
-        run = partial(linear_activation.linear_activation, layer.x, layer.up.weight, layer.up.bias, linear.GELU, tile)
+    for tile in PRODUCT_TILES:
+        run = partial(product, layer.x, layer.up.weight, layer.up.bias, linear.GELU, tile)
         yield Candidate("up and GELU", describe(tile), run, (linear_activation, "TILE", tile), True)
     inner = layer.hidden()
     yield Candidate("parts", "up alone", lambda: torch.addmm(layer.up.bias, layer.x, layer.up.weight.T))

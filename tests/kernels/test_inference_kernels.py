@@ -82,7 +82,7 @@ def spy(module, name):
     setattr(module, name, lambda *args, **named: (calls.append(name), plain(*args, **named))[1])
 spy(linear_norm, "linear_norm"), spy(linear_activation, "linear_activation"), spy(fused_feed_forward, "feed_forward_norm"), spy(window_attention, "attend_window")
 sizes = dict(labels=3, size=12, channels=1, patch=2, dim=48, heads=3, hidden=32, layers=2)
-for kernels, pooling, wanted in (({"linear", "activation", "attention"}, "cls", {"linear_norm": 5, "linear_activation": 2, "attend_window": 1}),
+for kernels, pooling, wanted in (({"linear", "activation", "attention", "qkv"}, "cls", {"linear_norm": 5, "linear_activation": 3, "attend_window": 1}),
                                  ({"feed-forward"}, "mean", {"linear_norm": 3, "feed_forward_norm": 2}), (set(), "cls", {})):
     model = ViT(ViTConfig(**sizes, pooling=pooling)).eval()
     layers(model)

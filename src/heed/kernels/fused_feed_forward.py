@@ -32,7 +32,9 @@ def gelu(x):
 @triton.jit
 def activate(x, ACTIVATION: tl.constexpr):
     """The codes are those of kernels/linear.py."""
-    if ACTIVATION == 0:
+    if ACTIVATION < 0:
+        return x
+    elif ACTIVATION == 0:
         return tl.maximum(x, 0.0)
     elif ACTIVATION == 1:
         return gelu(x)

@@ -13,8 +13,9 @@ from heed.nn.attention import Attention, attend
 from heed.nn.packing import SHORT, PackedMask, WindowMask, attend_packed, attend_windows
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, ScaledPreNorm, Stack, gelu_tanh
 
-INFERENCE: set[str] = set()  # kernels to use for passes without gradients: "linear", "activation", "attention", and
-# "feed-forward" instead of the first two
+# Kernels to use for passes without gradients: "linear", and with it "qkv", "activation" and "attention", or
+# "feed-forward" for all of the network.
+INFERENCE: set[str] = set()
 HEAD_DIMS = (16, 32, 64, 128)  # that the kernels are written for
 ORDERS = (PostNorm, PreNorm, ScaledPreNorm)  # that can be fused
 
@@ -204,7 +205,8 @@ def _attention(
 
     `inner`: without its last linear layer. Both inputs are returned for later use: see kernels/linear.py.
     """
-    from heed.kernels import linear
+    from heed.kernels import linear, linear_activation
+    from heed.kernels.gradient_buffers import concatenated
 
     def output(y: Tensor) -> Tensor:
         return y if inner else linear.linear_without_bias(y, body.out)
@@ -213,7 +215,12 @@ def _attention(
         q, k, v, x = linear.linear_triple(x, body.q, body.k, body.v)
         y = attend_windows(q, k, v, mask, body.width, causal, body.dropout if body.training else 0.0)
         return output(y), x, None
-    if memory is None:
+    if memory is None and inner and "qkv" in INFERENCE:
+        weight, bias = (
+            concatenated([getattr(own, name) for own in (body.q, body.k, body.v)]) for name in ("weight", "bias")
+        )
+        q_or_qkv, kv = linear_activation.linear_activation(x, weight, bias, linear.NO_ACTIVATION), None
+    elif memory is None:
         (q_or_qkv, x), kv = linear.linear(x, body.q, body.k, body.v), None
     else:
         (q_or_qkv, x), (kv, memory) = linear.linear(x, body.q), linear.linear(memory, body.k, body.v)

@@ -1,4 +1,4 @@
-"""A linear layer and its activation as one kernel, for inference on a Hopper GPU."""
+"""A linear layer, with its activation if there is one, as one kernel, for inference on a Hopper GPU."""
 
 from dataclasses import dataclass
 
@@ -55,7 +55,7 @@ TILE = ProductTile(128, 128, 64, stages=3, warps=4, programs_per_sm=2)
 def linear_activation(
     x: Tensor, weight: Tensor, bias: Tensor, activation: int, tile: ProductTile | None = None
 ) -> Tensor:
-    """The activation of x @ weight.T + bias, without gradients."""
+    """The activation of x @ weight.T + bias, without gradients; with NO_ACTIVATION the product itself."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     tile = tile or TILE
