@@ -37,7 +37,7 @@ SETS = (
     "linear activation attention qkv",
     "feed-forward attention",
 )
-TIME_LIMIT = 75  # seconds for all first runs
+TIME_LIMIT = 60  # seconds for all first runs
 
 
 def microseconds(run: Callable[[], Any], device: torch.device) -> float:

@@ -18,7 +18,7 @@ from heed.nn.packing import WindowMask, attend_windows
 
 WIDTH, HIDDEN, LENGTH, HEAD_DIM = 384, 1536, 65, 64  # recipes/vit-cifar10.toml, with a class token
 CHECKED = 4  # windows at each end that are compared with float64
-OUTPUT_TILES = Tile(64, 64, 2, 4), Tile(64, 32, 4, 4), Tile(64, 64, 2, 8), Tile(128, 64, 3, 8)
+OUTPUT_TILES = Tile(64, 64, 2, 4), Tile(64, 32, 4, 4), Tile(64, 64, 2, 8, 128), Tile(128, 64, 3, 8)
 DOWN_TILES = Tile(128, 64, 3, 8), Tile(128, 64, 2, 8), Tile(128, 32, 5, 8), Tile(64, 64, 2, 4)
 WHOLE_TILES = Tile(128, 32, 2, 8), Tile(64, 32, 3, 8)
 PRODUCT_TILES = [

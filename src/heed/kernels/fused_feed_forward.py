@@ -99,7 +99,6 @@ def feed_forward_norm(
     out_descs = (TensorDescriptor.from_tensor(one, [tile.rows, block]) for one in (out, normed))
     _feed_forward[(triton.cdiv(rows, tile.rows),)](
         x_desc, total, up_desc, up.bias, down_desc, down.bias, norm.weight, norm.bias, *out_descs, rows, norm.eps,
-        ACTIVATION=activation, WIDTH=width, HIDDEN=hidden, BLOCK=block, BLOCK_M=tile.rows, CHUNK=tile.depth,
-        STAGES=tile.stages, num_warps=tile.warps, num_stages=tile.stages,
+        ACTIVATION=activation, WIDTH=width, HIDDEN=hidden, BLOCK=block, CHUNK=tile.depth, **tile.launch(),
     )  # fmt: skip
     return out, normed

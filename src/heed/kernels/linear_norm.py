@@ -105,12 +105,26 @@ def _linear_norm(
 
 @dataclass(frozen=True)
 class Tile:
-    """Rows of a program, how many columns of y or hidden units it takes at a time, and how it is launched."""
+    """Rows of a program, how many columns of y or hidden units it takes at a time, and how it is launched.
+
+    `registers`: the most per thread, so that two programs fit into a multiprocessor.
+    """
 
     rows: int
     depth: int
     stages: int
     warps: int
+    registers: int | None = None
+
+    def launch(self) -> dict[str, int]:
+        limit = {} if self.registers is None else {"maxnreg": self.registers}
+        return {
+            "BLOCK_M": self.rows,
+            "STAGES": self.stages,
+            "num_stages": self.stages,
+            "num_warps": self.warps,
+            **limit,
+        }
 
 
 # A short product is bound by memory: two programs per multiprocessor overlap. A long one reads its weights less often.
@@ -148,7 +162,6 @@ def linear_norm(
     y_desc, w_desc, *out_descs = (TensorDescriptor.from_tensor(one, [a, b]) for one, a, b in shapes)
     _linear_norm[(triton.cdiv(rows, tile.rows),)](
         y_desc, w_desc, bias, x, norm.weight, norm.bias, *out_descs, rows, norm.eps, DEPTH=depth, WIDTH=width,
-        BLOCK=block, TOTAL=total, PERIOD=0 if len(x) == rows else len(x), BLOCK_M=tile.rows, BLOCK_K=tile.depth,
-        STAGES=tile.stages, num_warps=tile.warps, num_stages=tile.stages,
+        BLOCK=block, TOTAL=total, PERIOD=0 if len(x) == rows else len(x), BLOCK_K=tile.depth, **tile.launch(),
     )  # fmt: skip
     return out, normed
