@@ -50,6 +50,18 @@ def microseconds(run: Callable[[], Any], device: torch.device) -> float:
     return 1e6 * (time.perf_counter() - began)
 
 
+def host_microseconds(run: Callable[[], Any], device: torch.device) -> float:
+    """How long the CPU takes to give the work to the device: if that is more than the device takes, the CPU is too slow."""
+    found = []
+    for _ in range(5):
+        image_systems.wait(device)
+        began = time.perf_counter()
+        run()
+        found.append(1e6 * (time.perf_counter() - began))
+    image_systems.wait(device)
+    return statistics.median(found)
+
+
 def first_runs(titles: Sequence[str], device: str, folder: Path) -> dict[str, str]:
     """Run each candidate once in a process of its own, all at the same time; and what those that failed said."""
     command = [sys.executable, "-m", "bench.feed_forward_kernels", "--device", device, "--windows", "16", "--once"]
@@ -110,13 +122,14 @@ def measure_model(rounds: int, device: torch.device) -> list[dict[str, Any]]:
     product = image_systems.heed_classifier(shape, device)
     size = len(next(product.batches(range(10**6))))
     pixels = shape.pixels(16 * size)
-    batches: dict[str, float] = {}
+    batches: dict[str, tuple[float, float]] = {}
+    print(f"{host_microseconds(partial(product.inputs, pixels[:size]), device):9.1f}  CPU, to give images", flush=True)
     runs: dict[str, Callable[[], Any]] = {}
     for own in SETS:
         try:
             with torch.inference_mode():
                 run = partial(batch, product, product.inputs(pixels[:size]), own)
-                batches[own or "today"] = microseconds(run, device)
+                batches[own or "today"] = microseconds(run, device), host_microseconds(run, device)
             runs[own or "today"] = partial(classify, product, pixels, own)
         except Exception as problem:
             print(f"{last_line(str(problem))}  {own}", flush=True)
@@ -133,7 +146,7 @@ def measure_model(rounds: int, device: torch.device) -> list[dict[str, Any]]:
     for name, found in results.items():
         rate, off = len(pixels) / statistics.median(seconds[name]), float(abs(found - results["today"]).max())
         rows.append({"name": name, "rate": rate, "difference": off, "batch": batches.get(name)})
-        one = f"{batches[name]:9.1f} microseconds a batch, " if name in batches else ""
+        one = "{:9.1f} microseconds a batch, {:9.1f} of the CPU, ".format(*batches[name]) if name in batches else ""
         print(f"{one}{rate:9,.0f} images/s, {off:.1e} from today's  {name}", flush=True)
     return rows
 
