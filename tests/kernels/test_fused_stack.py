@@ -143,9 +143,9 @@ for block, each, vocab in ((16, 4, 41), (64, 8, 64), (16, 8, 64), (8192, 8, 41))
     for passes, smoothing, agreement in ((1, 0.1, 0.0), (1, 0.0, 0.0), (2, 0.1, 3.0)):
         scores = draw(passes, 5, vocab) * 4 + 20
         scores[:, 1] -= 300  # far from the others
-        wanted = loss_and_gradient(scores, expected, smoothing, agreement, None)
+        wanted = loss_and_gradient(scores.double(), expected, smoothing, agreement, None)
         for one, two in zip(kernels.cross_entropy_gradients(scores.clone(), expected, smoothing, agreement), wanted, strict=True):
-            torch.testing.assert_close(one, two, rtol=1e-5, atol=2e-5)
+            torch.testing.assert_close(one, two.float(), rtol=1e-5, atol=4e-5)  # log-probabilities are rounded at logits near -300
     scores, heard = draw(1, 5, vocab) * 4 + 20, draw(6, vocab)[:5] * 5 - 9  # and with a teacher
     for smoothing, share in ((0.1, 0.3), (0.0, 1.0)):
         wanted = loss_and_gradient(scores, expected, smoothing, 0.0, (heard, share))
