@@ -38,9 +38,9 @@ def test_what_is_watched_exists(module, kind, function, name):
 
 def test_the_words_of_a_run(monkeypatch, tmp_path):
     given = []
-    monkeypatch.setattr(phases, "watch_all", lambda own: None)
+    monkeypatch.setattr(phases, "watch_all", lambda own, device: None)
     monkeypatch.setattr("heed.cli.main.main", lambda words: given.append(words) or 0)
     args = phases.parser().parse_args(["my.toml", "--set", "training.steps=3", "--time", "9s"])
-    found, _ = phases.train(args, tmp_path)
+    found, _, _ = phases.train(args, tmp_path)
     assert set(found.seconds) == {"other", "imports"}
     assert given == [["train", "my.toml", "--out", str(tmp_path / "run"), "--device", "cpu", "--quiet", "--time", "9s", "--set", "training.steps=3"]]  # fmt: skip

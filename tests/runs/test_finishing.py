@@ -36,11 +36,12 @@ def ended_run(final: str, kept: list[int], results: dict[int, ValidationResult])
         read_best=lambda history: ({}, BEST, "moving average at step 4"),
     )
     told = Recorder()
-    task = SimpleNamespace(final_search=lambda *of: None, describe_score=lambda *of: "", describe=lambda scores: "")
+    task = SimpleNamespace(describe_score=lambda *of: "", describe=lambda scores: "")
     training = SimpleNamespace(final=final, metric="")
     return SimpleNamespace(
         recipe=SimpleNamespace(training=training), files=files, history=ValidationHistory(best=[[9.0, 4]]), step=6,
         results=results, task=task, validation=None, log=told, report=told, validate=lambda model: MADE,
+        final_search=lambda model: None,
         stopping=SimpleNamespace(given_up_if_asked=nullcontext),
     )  # fmt: skip
 

@@ -20,6 +20,7 @@ from heed.models.abilities import EncodesAndDecodes
 from heed.models.package import Package
 from heed.products.summarizer import Summarizer
 from heed.products.translator.attention_trace import AlignmentRows, choose_rows
+from heed.products.translator.engines.validation import EngineMaker, ValidationEngines, only_torch
 from heed.products.translator.translator import Translator
 from heed.tasks import length_penalty
 from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation, ValidationResult
@@ -115,6 +116,7 @@ class Translation(TextTask):
             "max_source": max_source(prepared),
             "budget": recipe.training.valid_tokens,
             "samples": -(-recipe.training.samples // len(lines)),
+            "engines": ValidationEngines(),
         }
         each = {
             name: TranslationValidation(own, (source.with_tag(tag) if tag else source, target), **options)
@@ -143,11 +145,10 @@ class Translation(TextTask):
     def final_search(
         self, recipe: Any, model: nn.Module, validation: "TranslationValidation | DirectionsValidation"
     ) -> tuple[DecodingConfig, str] | None:
-        each = validation.each.values() if isinstance(validation, DirectionsValidation) else [validation]
+        each = list(validation.each.values()) if isinstance(validation, DirectionsValidation) else [validation]
         sets, count = [(own.vocabularies, own.pairs) for own in each], self.settings.tune_length_penalty
-        found = (
-            length_penalty.choose(model, sets, recipe.decoding, count, recipe.training.valid_tokens) if count else None
-        )
+        given = recipe.decoding, count, recipe.training.valid_tokens, each[0].engines
+        found = length_penalty.choose(model, sets, *given) if count else None
         if found is None:
             return None
         return replace(recipe.decoding, length_penalty=found.alpha), found.describe()
@@ -184,7 +185,9 @@ class TranslationValidation:
         max_source: int | None,
         budget: int,
         samples: int,
+        engines: EngineMaker = only_torch,
     ):
+        self.engines = engines
         self.sources = [vocabularies[0].clean(line.source) for line in lines]
         self.references = [vocabularies[1].clean(line.target) for line in lines]
         self.vocabularies, self.search, self.max_source = vocabularies, search, max_source
@@ -195,6 +198,7 @@ class TranslationValidation:
     def run(self, model: nn.Module) -> ValidationResult:
         model.eval()
         translator = Translator([model], self.vocabularies, decoding=self.search, max_source=self.max_source)
+        translator.engines = self.engines(translator.bundle)
         found = [t.text for t in translator.translate(self.sources, batch_tokens=self.budget)]
         outputs = list(zip(self.sources, self.references, found, strict=True))
         samples = [outputs[i] for i in self.shown]
