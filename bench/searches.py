@@ -114,6 +114,7 @@ def _bytes(machine: Any) -> int:
         return 0
     from heed.decoding.cuda.weights import _leaves
 
-    own = {tensor.untyped_storage() for tensor in _leaves(machine.weights) if hasattr(tensor, "untyped_storage")}
+    tensors = [own for own in _leaves(machine.weights) if hasattr(own, "untyped_storage")]
+    copies = {own.untyped_storage().data_ptr(): own.untyped_storage().nbytes() for own in tensors}
     pool = machine.pool.keys.nbytes + machine.pool.memory.nbytes if machine.pool else 0
-    return pool + sum({storage.data_ptr(): storage.nbytes() for storage in own}.values())
+    return pool + sum(copies.values())

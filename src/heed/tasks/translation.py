@@ -39,6 +39,7 @@ from heed.vocabularies.tags import is_language_tag
 from heed.vocabularies.vocabulary import Pair
 
 LARGE = 4000  # target subwords: with fewer, a shortlist saves little
+PLAIN_COST = 8  # of a plain search, which a shortlist needs, in validations by the GPU search
 
 
 @dataclass(frozen=True)
@@ -156,11 +157,14 @@ class Translation(TextTask):
     def final_cost(
         self, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation", beam: int, tuned: bool
     ) -> float:
-        """A beam costs about half as much as its greedy searches; for a shortlist, two sizes are tried."""
+        """A beam costs about half as much as its greedy searches; for a shortlist, two sizes are tried, by the plain
+        search.
+        """
         tuning = min(self.settings.tune_length_penalty, validation.size) * beam / 2 if beam > 1 else 0.0
         large = len(tuple(prepared.processors.values())[1]) >= LARGE
         listed = large and not tuned and isinstance(validation, TranslationValidation)
-        return (tuning + (3 * min(CHECKED, validation.size) if listed else 0)) / validation.size
+        each = PLAIN_COST if listed and getattr(validation.engines, "fast", False) else 1
+        return (tuning + (3 * each * min(CHECKED, validation.size) if listed else 0)) / validation.size
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
         """A lexical shortlist for a large vocabulary, if the validation set is translated as well with it."""

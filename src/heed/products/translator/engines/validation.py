@@ -27,6 +27,11 @@ class ValidationEngines:
     def __init__(self):
         self.shared, self.failed = Shared(), False
 
+    @property
+    def fast(self) -> bool:
+        """Whether the last validation was by the GPU search."""
+        return self.shared.machine is not None
+
     def __call__(self, bundle: ModelBundle) -> list[Engine]:
         plain, dtype = TorchEngine(bundle), computing_dtype(bundle)
         return [plain] if self.failed or dtype not in DTYPES else [ValidationEngine(bundle, dtype, self), plain]
