@@ -111,11 +111,19 @@ def test_what_it_does_not_support_is_searched_plainly_without_a_word(built, both
 
 
 def test_it_computes_in_the_dtype_of_the_context(built, both, model, monkeypatch):
+    seen, usual = set(), SearchRunner.step
+
+    def step(self, buffers):
+        seen.add(torch.is_autocast_enabled("cpu"))
+        usual(self, buffers)
+
+    monkeypatch.setattr(SearchRunner, "step", step)
     monkeypatch.setattr(validation, "DTYPES", (torch.float64, torch.bfloat16))
     both[0].run(model)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         both[0].run(model)
     assert [own.weights.dtype for own in built] == [torch.float64, torch.bfloat16]
+    assert seen == {False}, "the engine casts, not autocast"
 
 
 def test_a_search_that_fails_is_not_tried_again(built, both, model, monkeypatch):
