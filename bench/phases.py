@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.searches import Row, table, watch_searches
+from bench.searches import Row, watch_searches
 
 STARTED = time.process_time(), time.perf_counter()
 PARTS = (  # module, class or "", function, phase
@@ -160,8 +160,6 @@ def main(words: Sequence[str]) -> int:
         print(f"{name:24}{seconds:8.2f} s{phases.calls[name]:4}")
     outside = total - phases.seconds.get("steps", 0.0)
     print(f"{'together':24}{total:8.2f} s, without steps {outside:.2f} s; on the clock {wall:.2f} s")
-    if rows:
-        print(table(rows))
     if args.time:
         from heed.training.duration import seconds_of
 

@@ -7,10 +7,13 @@ from copy import copy
 from typing import Any
 
 Row = dict[str, Any]
+HEADER = (
+    "  search: fast   plain  validation: fast   plain  equal translations       BLEU   plain  graphs  memory  state"
+)
 
 
 def watch_searches(phase: Callable[[str], Any]) -> list[Row]:
-    """From now on, each validation of a translator also searches with the torch engine. The list grows by a row for each."""
+    """From now on, each validation of a translator also searches with the torch engine. Each is printed, and becomes a row of the list."""
     from heed.products.translator.engines.validation import only_torch
     from heed.tasks.translation import TranslationValidation
 
@@ -35,25 +38,21 @@ def watch_searches(phase: Callable[[str], Any]) -> list[Row]:
                 "bleu": found.scores["bleu"], "plain_bleu": wanted.scores["bleu"], "graphs": _graphs(machine), "bytes": _bytes(machine),
             }
         )  # fmt: skip
+        print(f"{HEADER}\n{line(rows[-1])}" if len(rows) == 1 else line(rows[-1]), flush=True)
         return found
 
     TranslationValidation.run = run
     return rows
 
 
-def table(rows: list[Row]) -> str:
-    """One line for each validation."""
-    lines = [
-        "  search: fast   plain  validation: fast   plain  equal translations       BLEU   plain  graphs  memory  state"
-    ]
-    for r in rows:
-        equal = f"{r['equal']:,} of {r['sentences']:,} ({r['engine']})"
-        state = "unchanged" if r["unchanged"] else "CHANGED"
-        lines.append(
-            f"{r['search']:12.3f} s{r['plain_search']:6.2f} s{r['validation']:16.3f} s{r['plain_validation']:6.2f} s  {equal:22}"
-            f"{r['bleu']:8.2f}{r['plain_bleu']:8.2f}{r['graphs']:8}{r['bytes'] / 2**20:6.0f} MB  {state}"
-        )
-    return "\n".join(lines)
+def line(r: Row) -> str:
+    """A validation under the HEADER."""
+    equal = f"{r['equal']:,} of {r['sentences']:,} ({r['engine']})"
+    state = "unchanged" if r["unchanged"] else "CHANGED"
+    return (
+        f"{r['search']:12.3f} s{r['plain_search']:6.2f} s{r['validation']:16.3f} s{r['plain_validation']:6.2f} s  {equal:22}"
+        f"{r['bleu']:8.2f}{r['plain_bleu']:8.2f}{r['graphs']:8}{r['bytes'] / 2**20:6.0f} MB  {state}"
+    )
 
 
 def _timed(run: Callable[..., Any], *given: Any) -> tuple[Any, float]:

@@ -2,15 +2,18 @@
 
 from contextlib import nullcontext
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from bench import phases
+from bench import phases, small_job
 from bench.phases import ON_GPU, PARTS, Phases
-from bench.searches import table, watch_searches
+from bench.searches import watch_searches
 
+from heed.config import assignment
 from heed.products.translator.engines.validation import ValidationEngines
+from heed.runs import recipe
 from heed.tasks.base import ValidationResult
 from heed.tasks.translation import TranslationValidation
 
@@ -79,7 +82,7 @@ def test_the_words_of_a_run(monkeypatch, tmp_path):
     assert given == [["train", "my.toml", "--out", str(tmp_path / "run"), "--device", "cpu", "--quiet", "--time", "9s", "--set", "training.steps=3"]]  # fmt: skip
 
 
-def test_both_searches_are_compared(monkeypatch):
+def test_both_searches_are_compared(monkeypatch, capsys):
     """Here both are the plain one; a validation that changes weights is noticed."""
     results = iter(["a b", "a c", "a b", "a b"])
     weights = {"w": torch.zeros(2)}
@@ -103,5 +106,25 @@ def test_both_searches_are_compared(monkeypatch):
     results = iter(["a c", "a c"])
     own.run(model)
     assert not rows[-1]["unchanged"]
-    lines = table(rows).splitlines()
+    lines = capsys.readouterr().out.splitlines()
     assert "1 of 2 (torch)" in lines[1] and lines[1].endswith("unchanged") and lines[3].endswith("CHANGED")
+
+
+@pytest.mark.parametrize("quick", [[], ["--quick"]])
+def test_the_runs_of_a_small_job_have_settings_that_exist(monkeypatch, tmp_path, quick):
+    given = []
+
+    def run(words, **options):
+        given.append((words, options["timeout"]))
+        return SimpleNamespace(returncode=len(given) == 2)
+
+    monkeypatch.setattr(small_job.subprocess, "run", run)
+    assert small_job.main(["--out", str(tmp_path), *quick]) == 1, "one of them failed"
+    assert [limit for _, limit in given] == ([None] * 3 if quick else [own[3] for own in small_job.RUNS])
+    for (words, _), (name, *_) in zip(given, small_job.RUNS, strict=True):
+        args = phases.parser().parse_args(words[3:])
+        found = recipe.read(
+            Path(phases.__file__).parents[1] / args.recipe, [assignment(setting) for setting in args.set]
+        )
+        assert found.training.steps == (4 if quick else 200 if name == "float32" else 300)
+        assert args.json == tmp_path / f"{name}.json" and args.device == "cuda"
