@@ -6,7 +6,6 @@ token: the perplexity and the time of both.
 """
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -22,6 +21,7 @@ from heed.data.readers import lines
 from heed.data.streams import IGNORED, Window, Windows, join_lines
 from heed.device import choose_device
 from heed.evaluation.perplexity import evaluation_memory, has_memory, has_positions, independent_nll, total_nll
+from heed.files import write_json
 from heed.lab import charts
 
 BATCH = 65536  # tokens of windows that are read at once
@@ -113,7 +113,7 @@ def main(words: list[str] | None = None) -> int:
             rows = [against_sliding(model, ids, last, memory, 64, args.sliding) for memory in args.memory]
             result["memory"][name] = rows
             print(*rows, sep="\n", flush=True)
-        args.json.write_text(json.dumps(result, indent=1))
+        write_json(args.json, result)
     if args.out:
         draw(result["by context"], args.out)
     return 0

@@ -9,6 +9,7 @@ import torch
 from heed.data.batching import collate, plan, plan_packed
 from heed.data.labelled import CollateTexts, PackTexts
 from heed.data.packing import pack
+from heed.kernels.fused_model import supports_packing
 from heed.models.albert import Albert, AlbertConfig
 from heed.models.bert import Bert, BertConfig
 from heed.models.gpt2 import GPT2, GPT2Config
@@ -185,6 +186,16 @@ def test_models_that_drop_whole_words_go_the_plain_way():
     drops.word_dropout = 0.1
     found = plan_for(CUDA, drops, most=128, precision="bfloat16")
     assert not found.accelerated and "does not drop whole words" in found.notes(CUDA.device)[0]
+
+
+@pytest.mark.parametrize("rate", ["input_dropout", "output_dropout"])
+def test_a_language_model_that_drops_units_at_all_positions_is_captured(rate):
+    sizes = {"vocab_size": 20, "dim": 32, "heads": 1, "hidden": 32, "layers": 1, "attention_dropout": 0.0}
+    task = LanguageModelling(LanguageSettings(reading="random"))
+    plain, drops = (GPT2(GPT2Config(**sizes, **own)) for own in ({}, {rate: 0.5}))
+    ways = [plan_for(CUDA, own, task.objective(None, []), task, precision="bfloat16") for own in (plain, drops)]
+    assert [(way.accelerated, way.captured) for way in ways] == [(True, False), (False, True)]
+    assert supports_packing(plain) and not supports_packing(drops)
 
 
 def xl(**shape):
