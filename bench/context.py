@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib.ticker import LogLocator, NullLocator
 from torch import nn
 
 import heed
@@ -81,6 +82,11 @@ def draw(rows: dict[str, dict[str, float]], path: Path) -> None:
     panel = figure.subplots()
     charts.style_axes(panel, "", "tokens before", "perplexity", log=True)
     panel.set_xscale("log", base=2)
+    every = sorted({int(context) for own in rows.values() for context in own})
+    panel.set_xticks(every, [f"{context:,}" for context in every])
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    panel.yaxis.set_minor_locator(NullLocator())
     for number, own in enumerate(rows.values()):
         x = list(map(int, own))
         charts.line(panel, x, list(own.values()), charts.SERIES[number % len(charts.SERIES)], marker="o")
