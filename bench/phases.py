@@ -1,8 +1,10 @@
 """Where the time of a small `heed train` goes: `python -m bench.phases [RECIPE] [--set NAME=VALUE …]`.
 
-Processor seconds of each phase, without those of the phases inside it; those of a busy machine are nearly those of an idle one.
+Processor seconds of each phase, without those of the phases inside it; those of a busy machine are nearly those of an idle one. With
+`--device cuda`, seconds on the clock, since the processor waits for the GPU; then capturing shapes and waiting for batches are phases too.
 The corpus is prepared in a new cache, so that preparing counts, unless `--cache` names a folder. With `--time`, also the seconds on the
-clock by which the command is late.
+clock by which the command is late. With `--searches`, each validation also runs with the plain search, and both are compared; `--valid` is the
+number of validation sentences, from the phrasebook.
 """
 
 import argparse
@@ -12,9 +14,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+
+from bench.searches import Row, watch_searches
 
 STARTED = time.process_time(), time.perf_counter()
 PARTS = (  # module, class or "", function, phase
@@ -30,6 +34,11 @@ PARTS = (  # module, class or "", function, phase
     ("heed.tasks.translation", "Translation", "final_search", "length penalty"),
     ("heed.tasks.translation", "Translation", "final_files", "shortlist"),
     ("heed.cli.train", "", "_report", "report"),
+)
+ON_GPU = (
+    ("heed.training.accelerated.cuda_graph_step", "CudaGraphStep", "_capture", "capturing shapes"),
+    ("heed.training.accelerated.captured_passes", "CapturedPasses", "_capture", "capturing shapes"),
+    ("heed.runs.execution_plan", "ExecutionPlan", "passes", "building the step"),
 )
 
 
@@ -67,13 +76,30 @@ class Phases:
 
         setattr(owner, function, timed)
 
+    def watch_items(self, owner: Any, function: str, name: str) -> None:
+        """As `watch`, of a generator: the seconds until each item is there."""
+        plain = getattr(owner, function)
 
-def watch_all(phases: Phases) -> None:
+        def timed(*of, **options):
+            with closing(plain(*of, **options)) as items:
+                while True:
+                    with self.phase(name):
+                        item = next(items, None)
+                    if item is None:
+                        return
+                    yield item
+
+        setattr(owner, function, timed)
+
+
+def watch_all(phases: Phases, device: str = "cpu") -> None:
     from importlib import import_module
 
-    for module, kind, function, name in PARTS:
+    for module, kind, function, name in PARTS + (ON_GPU if device != "cpu" else ()):
         owner = import_module(module)
         phases.watch(getattr(owner, kind) if kind else owner, function, name)
+    if device != "cpu":
+        phases.watch_items(import_module("heed.runs.run"), "in_thread", "waiting for batches")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -82,25 +108,45 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the recipe")
     top.add_argument("--time", help="the time budget of heed train")
     top.add_argument("--cache", type=Path, metavar="FOLDER", help="of prepared corpora (default: a new one)")
+    top.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    top.add_argument("--searches", action="store_true", help="validate with both searches, and compare them")
+    top.add_argument("--valid", type=int, metavar="N", help="validate on N pairs of the phrasebook")
     top.add_argument("--json", type=Path, metavar="FILE", help="write the seconds")
     return top
 
 
-def train(args: argparse.Namespace, folder: Path) -> tuple[Phases, float]:
-    """The phases of one run of the command, and its seconds on the clock."""
-    phases = Phases()
+def train(args: argparse.Namespace, folder: Path) -> tuple[Phases, float, list[Row]]:
+    """The phases of one run of the command, its seconds on the clock, and its validations if both searches are compared."""
+    on_clock, rows = args.device != "cpu", []
+    phases = Phases(time.perf_counter if on_clock else time.process_time)
     with phases.phase("other"):
         with phases.phase("imports"):
             from heed.cli import train as verb  # noqa: F401
             from heed.cli.main import main as command
 
-            watch_all(phases)
-        words = ["train", args.recipe, "--out", str(folder / "run"), "--device", "cpu", "--quiet"]
+            watch_all(phases, args.device)
+            if args.searches:
+                rows = watch_searches(phases.phase)
+        words = ["train", args.recipe, "--out", str(folder / "run"), "--device", args.device, "--quiet"]
+        words += valid_words(folder / "valid", args.valid) if args.valid else []
         words += ["--time", args.time] if args.time else []
         if code := command([*words, *(word for setting in args.set for word in ("--set", setting))]):
             raise SystemExit(code)
-    phases.seconds["imports"] += STARTED[0]
-    return phases, time.perf_counter() - STARTED[1]
+    phases.seconds["imports"] += 0 if on_clock else STARTED[0]
+    return phases, time.perf_counter() - STARTED[1], rows
+
+
+def valid_words(folder: Path, number: int) -> list[str]:
+    """The options that validate on this many pairs, of one to three sentences each."""
+    from heed.data.synthetic import phrasebook
+
+    folder.mkdir()
+    made = phrasebook.write(folder, train=0, valid=number, test=0, join=3)
+    return [
+        word
+        for side, name in (("source", "valid.ko"), ("target", "valid.en"))
+        for word in (f"--valid-{side}", str(made[name]))
+    ]
 
 
 def main(words: Sequence[str]) -> int:
@@ -108,7 +154,7 @@ def main(words: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         os.environ["HEED_CACHE"] = str(args.cache or folder / "cache")
-        phases, wall = train(args, folder)
+        phases, wall, rows = train(args, folder)
     total = sum(phases.seconds.values())
     for name, seconds in phases.seconds.items():
         print(f"{name:24}{seconds:8.2f} s{phases.calls[name]:4}")
@@ -119,7 +165,13 @@ def main(words: Sequence[str]) -> int:
 
         print(f"late by {wall - seconds_of(args.time):.2f} s on the clock")
     if args.json:
-        found = {"command": list(words), "seconds": phases.seconds, "calls": phases.calls, "wall": wall}
+        found = {
+            "command": list(words),
+            "seconds": phases.seconds,
+            "calls": phases.calls,
+            "wall": wall,
+            "validations": rows,
+        }
         args.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8", newline="\n")
     return 0
 

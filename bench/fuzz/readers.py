@@ -22,7 +22,7 @@ from heed.data.vectors import reading, store
 from heed.evaluation import alignment
 from heed.runs import distill, recipe
 from heed.runs.report.log import read_training
-from heed.service.http import limits, runs
+from heed.service.http import runs
 from heed.text import documents, glossary
 from heed.text.inline import Translated
 
@@ -191,6 +191,8 @@ def _read_alignment(folder: Path) -> None:
 
 
 def _read_keys(folder: Path) -> None:
+    from heed.service.http import limits  # needs uvicorn, which a machine that only trains may lack
+
     for path in folder.iterdir():
         limits.read_keys(path)
 

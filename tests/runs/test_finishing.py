@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from heed.cli import main as cli
+from heed.products.translator.engines.validation import only_torch
 from heed.runs.ending import Command, Outcome
 from heed.runs.finishing import REPORT, WRITING, expected_seconds, finish
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks import TASKS
 from heed.tasks.base import Task, ValidationResult
-from heed.tasks.translation import LARGE, TranslationSettings, TranslationValidation
+from heed.tasks.translation import LARGE, PLAIN_COST, TranslationSettings, TranslationValidation
 
 BEST, LAST, MADE = (ValidationResult({"loss": loss}, []) for loss in (1.0, 2.0, 3.0))
 
@@ -36,11 +37,12 @@ def ended_run(final: str, kept: list[int], results: dict[int, ValidationResult])
         read_best=lambda history: ({}, BEST, "moving average at step 4"),
     )
     told = Recorder()
-    task = SimpleNamespace(final_search=lambda *of: None, describe_score=lambda *of: "", describe=lambda scores: "")
+    task = SimpleNamespace(describe_score=lambda *of: "", describe=lambda scores: "")
     training = SimpleNamespace(final=final, metric="")
     return SimpleNamespace(
         recipe=SimpleNamespace(training=training), files=files, history=ValidationHistory(best=[[9.0, 4]]), step=6,
         results=results, task=task, validation=None, log=told, report=told, validate=lambda model: MADE,
+        final_search=lambda model: None,
         stopping=SimpleNamespace(given_up_if_asked=nullcontext),
     )  # fmt: skip
 
@@ -67,7 +69,7 @@ def test_weights_that_were_validated_are_not_validated_again(final, kept, result
 
 def translation(subwords: int, size: int, tuned: int):
     validation = TranslationValidation.__new__(TranslationValidation)
-    validation.size = size
+    validation.size, validation.engines = size, only_torch
     return SimpleNamespace(
         recipe=SimpleNamespace(training=SimpleNamespace(final="best"), decoding=SimpleNamespace(beam=4)),
         task=TASKS["translation"](TranslationSettings(tune_length_penalty=tuned)), validation=validation,
@@ -82,6 +84,10 @@ def test_the_end_takes_as_many_validations_as_it_searches(subwords, tuned, valid
     run = translation(subwords, 500, tuned)
     assert expected_seconds(run, 10.0, reports=False) == pytest.approx(WRITING + 10 * validations)
     assert expected_seconds(run, 0.0, reports=True) == pytest.approx(WRITING + REPORT[0] + 500 * REPORT[1])
+    run.validation.engines = SimpleNamespace(fast=True)  # a validation by the GPU search says less of a plain one
+    listed = 3 * (PLAIN_COST - 1) if subwords == LARGE else 0
+    assert expected_seconds(run, 10.0, reports=False) == pytest.approx(WRITING + 10 * (validations + listed))
+    run.validation.engines = only_torch
     run.recipe.training.final = "average-last"
     assert expected_seconds(run, 10.0, reports=False) == pytest.approx(WRITING + 10 * validations + 10)
     run.files.base = {"task": "translation"}  # fine-tuned: without a shortlist

@@ -316,8 +316,8 @@ def test_a_missing_file_is_named(files, tmp_path):
 def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch, cache):
     calls = []
 
-    def small(folder, *, train, **_):
-        calls.append(train)
+    def small(folder, *, train, test):
+        calls.append((train, test))
         for part, some in (("train", PAIRS), ("valid", PAIRS[:5])):
             write(folder / part, some)
             (folder / f"{part}.de").rename(folder / f"{part}.ko")
@@ -328,7 +328,7 @@ def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch, cac
     assert sorted(texts(prepared)) == sorted((target, source) for source, target in PAIRS[5:])
     assert len(prepared.valid) == 5
     assert prepare(asked).key == prepared.key
-    assert calls == [64]
+    assert calls == [(64, 0)], "training needs no test pairs, and to draw them takes longest"
     for damage in (cut, removed):
         (path,) = cache.glob("phrasebook-*/train.ko")
         damage(path)
@@ -338,4 +338,7 @@ def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch, cac
     (path.parent / "sums.json").unlink()  # as an earlier version wrote it
     cut(path)
     assert prepare(asked).key == prepared.key
-    assert calls == [64] * 4
+    assert calls == [(64, 0)] * 4
+    monkeypatch.setattr(phrasebook, "SOURCES", "of a changed generator")
+    prepare(asked)
+    assert calls == [(64, 0)] * 5

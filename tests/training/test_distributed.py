@@ -1,6 +1,7 @@
 """Several processes do what one does. Three are started once for all tests of this file, in groups of two and three."""
 
 from itertools import pairwise
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import numpy as np
@@ -183,9 +184,13 @@ def exercised(path: Path) -> tuple[Path, list[int]]:
     processes = [forked.context().Process(target=work, args=(rank, path), daemon=True) for rank in range(3)]
     for process in processes:
         process.start()
-    for process in processes:
-        process.join(timeout=900)
+    running = list(processes)
+    while running and not any(process.exitcode for process in processes):  # the others would wait for one that is gone
+        wait([process.sentinel for process in running])
+        running = [process for process in running if process.exitcode is None]
+    for process in running:
         process.kill()
+        process.join()
     return path, [process.exitcode for process in processes]
 
 

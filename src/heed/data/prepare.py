@@ -282,14 +282,14 @@ def _with_phrasebook(data: DataConfig, tell: Tell) -> DataConfig:
 
     def write(folder: Path) -> None:
         with atomic_folder(folder, "keep") as part:
-            phrasebook.write(part, train=data.phrasebook)
+            phrasebook.write(part, train=data.phrasebook, test=0)  # training reads no test pairs
             write_sums(part)
 
     def find(folder: Path) -> dict[str, list[str]]:
         return {setting: [str(folder / name)] for setting, name in names.items()}
 
     names = {"source": "train.ko", "target": "train.en", "valid_source": "valid.ko", "valid_target": "valid.en"}
-    name = f"phrasebook-{phrasebook.EDITION}-{data.phrasebook}"
+    name = f"phrasebook-{phrasebook.EDITION}-{phrasebook.SOURCES}-{data.phrasebook}"
     if not (cache_folder() / name / SUMS).is_file():  # an earlier version's may be cut; the same is written in seconds
         move_away(cache_folder() / name)
     files = cached(name, find, write, tell)

@@ -34,7 +34,7 @@ def finish(run: Run, model: nn.Module) -> bool:
         try:
             with run.stopping.given_up_if_asked():
                 found = found or run.validate(model)
-                search, chosen = run.task.final_search(run.recipe, model, run.validation) or (None, "")
+                search, chosen = run.final_search(model) or (None, "")
         except GivenUp:
             return False
         run.files.write_model(model, found, made_of, final=True, search=search)

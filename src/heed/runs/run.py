@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -238,6 +239,11 @@ class Run:
     def validate(self, model: nn.Module) -> ValidationResult:
         with self.plan.context(self.workers.device):
             return self.validation.run(model)
+
+    def final_search(self, model: nn.Module) -> tuple[Any, str] | None:
+        """The search settings chosen for the final model."""
+        with self.plan.context(self.workers.device):
+            return self.task.final_search(self.recipe, model, self.validation)
 
     def _write_checkpoint(self) -> None:
         parts = [gather(own, self.workers.first) for own in self.state.tensors()]

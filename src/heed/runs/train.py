@@ -10,6 +10,7 @@ import torch
 from heed.device import choose_device
 from heed.runs.choosing import complete
 from heed.runs.ending import Command, Outcome
+from heed.runs.gpu_start import starting
 from heed.runs.pretrained import open_base, with_base_search
 from heed.runs.recipe import Recipe
 from heed.runs.resume import alone_in, begin, check_folder, restarted
@@ -50,7 +51,8 @@ def run(
         teachers = workers.first_before_others(lambda: open_teachers(recipe))
         recipe = with_base_search(recipe, base)
         workers.broadcast(lambda: check_folder(recipe, folder, again, say))
-        prepared = workers.broadcast(lambda: recipe.task.prepare(recipe, base, tell))
+        with starting(device):
+            prepared = workers.broadcast(lambda: recipe.task.prepare(recipe, base, tell))
         workers.broadcast(lambda: begin(folder))
         workers.broadcast(lambda: held.enter_context(alone_in(folder)))
         if teachers:

@@ -20,6 +20,7 @@ from heed.models.abilities import EncodesAndDecodes
 from heed.models.package import Package
 from heed.products.summarizer import Summarizer
 from heed.products.translator.attention_trace import AlignmentRows, choose_rows
+from heed.products.translator.engines.validation import EngineMaker, ValidationEngines, only_torch
 from heed.products.translator.translator import Translator
 from heed.tasks import length_penalty
 from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation, ValidationResult
@@ -38,6 +39,7 @@ from heed.vocabularies.tags import is_language_tag
 from heed.vocabularies.vocabulary import Pair
 
 LARGE = 4000  # target subwords: with fewer, a shortlist saves little
+PLAIN_COST = 8  # of a plain search, which a shortlist needs, in validations by the GPU search
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class Translation(TextTask):
             "max_source": max_source(prepared),
             "budget": recipe.training.valid_tokens,
             "samples": -(-recipe.training.samples // len(lines)),
+            "engines": ValidationEngines(),
         }
         each = {
             name: TranslationValidation(own, (source.with_tag(tag) if tag else source, target), **options)
@@ -143,11 +146,10 @@ class Translation(TextTask):
     def final_search(
         self, recipe: Any, model: nn.Module, validation: "TranslationValidation | DirectionsValidation"
     ) -> tuple[DecodingConfig, str] | None:
-        each = validation.each.values() if isinstance(validation, DirectionsValidation) else [validation]
+        each = list(validation.each.values()) if isinstance(validation, DirectionsValidation) else [validation]
         sets, count = [(own.vocabularies, own.pairs) for own in each], self.settings.tune_length_penalty
-        found = (
-            length_penalty.choose(model, sets, recipe.decoding, count, recipe.training.valid_tokens) if count else None
-        )
+        given = recipe.decoding, count, recipe.training.valid_tokens, each[0].engines
+        found = length_penalty.choose(model, sets, *given) if count else None
         if found is None:
             return None
         return replace(recipe.decoding, length_penalty=found.alpha), found.describe()
@@ -155,11 +157,15 @@ class Translation(TextTask):
     def final_cost(
         self, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation", beam: int, tuned: bool
     ) -> float:
-        """A beam costs about half as much as its greedy searches; for a shortlist, two sizes are tried."""
+        """A beam costs about half as much as its greedy searches; for a shortlist, two sizes are tried, by the plain
+        search.
+        """
         tuning = min(self.settings.tune_length_penalty, validation.size) * beam / 2 if beam > 1 else 0.0
         large = len(tuple(prepared.processors.values())[1]) >= LARGE
         listed = large and not tuned
-        return (tuning + (3 * min(CHECKED, validation.size) if listed else 0)) / validation.size
+        first = next(iter(validation.each.values())) if isinstance(validation, DirectionsValidation) else validation
+        each = PLAIN_COST if listed and getattr(first.engines, "fast", False) else 1
+        return (tuning + (3 * each * min(CHECKED, validation.size) if listed else 0)) / validation.size
 
     def final_files(
         self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation"
@@ -192,7 +198,9 @@ class TranslationValidation:
         max_source: int | None,
         budget: int,
         samples: int,
+        engines: EngineMaker = only_torch,
     ):
+        self.engines = engines
         self.sources = [vocabularies[0].clean(line.source) for line in lines]
         self.references = [vocabularies[1].clean(line.target) for line in lines]
         self.vocabularies, self.search, self.max_source = vocabularies, search, max_source
@@ -203,6 +211,7 @@ class TranslationValidation:
     def run(self, model: nn.Module) -> ValidationResult:
         model.eval()
         translator = Translator([model], self.vocabularies, decoding=self.search, max_source=self.max_source)
+        translator.engines = self.engines(translator.bundle)
         found = [t.text for t in translator.translate(self.sources, batch_tokens=self.budget)]
         outputs = list(zip(self.sources, self.references, found, strict=True))
         samples = [outputs[i] for i in self.shown]
