@@ -130,6 +130,7 @@ def train(args: argparse.Namespace, folder: Path) -> tuple[Phases, float, list[R
         words = ["train", args.recipe, "--out", str(folder / "run"), "--device", args.device, "--quiet"]
         words += valid_words(folder / "valid", args.valid) if args.valid else []
         words += ["--time", args.time] if args.time else []
+        words += ["--set", "training.valid_engine=cuda"] if args.searches else []
         if code := command([*words, *(word for setting in args.set for word in ("--set", setting))]):
             raise SystemExit(code)
     phases.seconds["imports"] += 0 if on_clock else STARTED[0]

@@ -15,10 +15,11 @@ from pathlib import Path
 BASE = {
     "data.phrasebook": 10_000, "model.preset": "base", "model.encoder_layers": 6, "model.decoder_layers": 6, "model.hidden": 2048,
     "model.dropout": 0.1, "training.batch_tokens": 16_384, "training.rate": 0.0007, "training.warmup": 100, "training.steps": 300,
-    "training.valid_every": 100, "training.ema": 0.98, "training.final": "ema",
+    "training.valid_every": 100, "training.ema": 0.98, "training.final": "ema", "training.valid_engine": "cuda",
 }  # fmt: skip
 FLOAT32 = {
     "data.phrasebook": 10_000, "training.precision": "float32", "training.batch_tokens": 4096, "training.steps": 200, "training.valid_every": 100,
+    "training.valid_engine": "cuda",
 }  # fmt: skip
 RUNS = (  # name, settings, more options, at most so many seconds
     ("cold", BASE, ["--searches"], 70),

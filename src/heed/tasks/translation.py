@@ -117,7 +117,7 @@ class Translation(TextTask):
             "max_source": max_source(prepared),
             "budget": recipe.training.valid_tokens,
             "samples": -(-recipe.training.samples // len(lines)),
-            "engines": ValidationEngines(),
+            "engines": ValidationEngines() if recipe.training.valid_engine == "cuda" else only_torch,
         }
         each = {
             name: TranslationValidation(own, (source.with_tag(tag) if tag else source, target), **options)
