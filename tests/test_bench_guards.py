@@ -6,6 +6,7 @@ import pytest
 import torch
 from bench import guards
 
+from heed.decoding.config import DecodingConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.products.translator.translator import Translator
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
@@ -21,7 +22,8 @@ def pairs():
 def translator(pairs):
     own = learn([text for pair in pairs for text in pair], SubwordsConfig(), 900)
     torch.manual_seed(1)
-    model = Transformer(TransformerConfig(len(own), dim=8, heads=2, hidden=8, max_length=60)).eval()
+    sizes = {"dim": 8, "heads": 2, "hidden": 8, "encoder_layers": 1, "decoder_layers": 1, "max_length": 60}
+    model = Transformer(TransformerConfig(len(own), **sizes)).eval()
     return Translator([model], (own, own), facts={"languages": {"source": "ko", "target": "en"}})
 
 
@@ -29,17 +31,18 @@ def translator(pairs):
 def files(pairs, tmp_path, monkeypatch, translator):
     monkeypatch.setattr("heed.load", lambda run, **_: translator)
     for side, name in enumerate(("source", "reference")):
-        text = "".join(f"{pair[side]}\n" for pair in pairs[:6])
+        text = "".join(f"{pair[side]}\n" for pair in pairs[:3])
         (tmp_path / name).write_text(text, encoding="utf-8", newline="\n")
     return ["run", "--source", str(tmp_path / "source"), "--reference", str(tmp_path / "reference")]
 
 
-def test_each_part_is_measured(files, tmp_path, capsys):
-    small = ["--beam", "2", "--candidates", "2", "--texts", "2", "--rounds", "1", "--foreign", files[4]]
+def test_each_part_is_measured(files, translator, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(translator, "decoding", DecodingConfig(max_growth=0.1))  # a model without knowledge has no end
+    small = ["--beam", "2", "--candidates", "2", "--texts", "1", "--rounds", "1", "--foreign", files[4]]
     assert guards.main([*files, *small, "--json", str(tmp_path / "found.json")]) == 0
     found = json.loads((tmp_path / "found.json").read_text("utf-8"))
     assert list(found) == ["run", "engine", "cpu", *guards.PARTS]
-    assert list(found["mbr"]) == ["beam 2", "mbr, bleu", "mbr, chrf"] and found["references"]["references"] == 6
+    assert list(found["mbr"]) == ["beam 2", "mbr, bleu", "mbr, chrf"] and found["references"]["references"] == 3
     assert found["scores"]["guards"]["bleu"] == pytest.approx(found["mbr"]["beam 2"]["bleu"])
     kinds = {"loops", "no end", "copies", "cpu seconds"}
     assert all(set(own["guards"]) == kinds for own in found["poor"].values()) and "another language" in found["poor"]
