@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 
@@ -47,3 +48,13 @@ def test_on_a_cpu_the_model_itself_is_used():
     own = image_classifier()
     own.classify([png()])
     assert own.fused.current() is own.model and not cuda_images.can_fuse(own.model.bfloat16())
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_images_in_any_memory_layout_are_classified(count):
+    own = image_classifier()
+    pixels = np.repeat(own.read([png()]), count, axis=0)
+    frozen = pixels.copy()
+    frozen.flags.writeable = False
+    for other in (pixels[::-1], np.asfortranarray(pixels), frozen):
+        assert np.array_equal(own.inputs(other).numpy(), own.inputs(pixels).numpy())

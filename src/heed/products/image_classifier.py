@@ -59,7 +59,8 @@ class ImageModel(Product):
         """The model input, on its device."""
         own = pixels
         if isinstance(pixels, np.ndarray):  # torch takes neither read-only arrays nor negative strides
-            own = torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
+            usable = pixels.flags.c_contiguous and pixels.flags.writeable and min(pixels.strides) >= 0
+            own = torch.from_numpy(pixels if usable else pixels.copy())
         return self.normalize(from_bytes(self._upload(own))).to(next(self.model.parameters()).dtype)
 
     def _upload(self, pixels: Tensor) -> Tensor:
