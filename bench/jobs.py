@@ -31,6 +31,13 @@ def train(
     return (*HEED, "train", *start, "--resume", "--out", str(folder / name), "--no-report", *options, *chosen)
 
 
+def evaluate(run: Path, files: Sequence[str], out: Path, options: Sequence[str] = ()) -> tuple[str, ...]:
+    """The command that translates a source file with a run and scores it against a reference; `files` are both."""
+    source, reference = files
+    command = (*HEED, "evaluate", str(run), "--source", source, "--reference", reference)
+    return (*command, "--out", str(out), *options)
+
+
 class Jobs:
     """What is to be done, in order of importance. `folder/jobs` has the output of each job, `folder/jobs.jsonl` how each ended."""
 

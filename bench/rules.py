@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-from bench.jobs import HEED, Job, Jobs, train
+from bench.jobs import Job, Jobs, evaluate, train
 from heed.data.readers import lines
 from heed.device import choose_device
 from heed.files import write_json, write_text
@@ -109,19 +109,9 @@ def _searches(options: argparse.Namespace, name: str, files: Sequence[str], shar
     penalty = WITHOUT[SEARCH]["decoding.length_penalty"]
     found = []
     for own, more in ((f"{name}-beam", ()), (f"{name}-{SEARCH}", ("--length-penalty", str(penalty)))):
-        out = options.out / f"{own}.txt"
-        command = (
-            "evaluate",
-            str(options.out / name),
-            "--source",
-            files[2],
-            "--reference",
-            files[3],
-            "--out",
-            str(out),
-        )
-        found.append(Job(own, (*HEED, *command, "--device", options.device, *more), (name,), share))
-    return found  # fmt: skip
+        out, device = options.out / f"{own}.txt", ("--device", options.device)
+        found.append(Job(own, evaluate(options.out / name, files[2:4], out, (*device, *more)), (name,), share))
+    return found
 
 
 def outputs(options: argparse.Namespace, name: str) -> tuple[list[str], list[str]] | None:

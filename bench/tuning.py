@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 
-from bench.jobs import HEED, Job, Jobs
+from bench.jobs import Job, Jobs, evaluate, train
 from heed.data.readers import lines
 from heed.files import write_json, write_text
 
@@ -64,27 +64,15 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     for name in (BASE, *(run_name(*run) for run in runs)):
         for kind, files in (("own", options.own), ("general", options.general)):
             out = options.out / f"{name}.{kind}.txt"
-            command = (
-                "evaluate",
-                str(options.out / name),
-                "--source",
-                files[2],
-                "--reference",
-                files[3],
-                "--out",
-                str(out),
-            )
-            device = ("--device", options.device)
-            found.append(Job(out.stem, (*HEED, *command, *device), (name,), share=1 / options.at_once))
-    return found  # fmt: skip
+            command = evaluate(options.out / name, files[2:4], out, ("--device", options.device))
+            found.append(Job(out.stem, command, (name,), share=1 / options.at_once))
+    return found
 
 
 def _train(options: argparse.Namespace, name: str, files: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
     names = ("--source", "--target", "--valid-source", "--valid-target")
     given = [part for pair in zip(names, files, strict=True) for part in pair]
-    settings = [part for one in options.settings for part in ("--set", one)]
-    end = ("--out", str(options.out / name), "--resume", "--no-report", "--device", options.device)
-    return (*HEED, "train", *given, *end, *settings, *more)
+    return train(name, None, options.out, options.settings, (*given, "--device", options.device, *more))
 
 
 def bleu(options: argparse.Namespace, name: str) -> str:
