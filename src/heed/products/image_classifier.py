@@ -64,8 +64,9 @@ class ImageModel(Product):
 
     def upload(self, pixels: np.ndarray | Tensor) -> UInt8[Tensor, "b h w c"]:
         """Copy to the device; a GPU meanwhile computes what it was given before."""
-        if isinstance(pixels, np.ndarray):  # torch takes neither read-only arrays nor negative strides
-            pixels = torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
+        if isinstance(pixels, np.ndarray):  # torch takes neither read-only arrays nor negative strides, even of one image
+            own = pixels.flags.c_contiguous and pixels.flags.writeable and min(pixels.strides) >= 0
+            pixels = torch.from_numpy(pixels if own else pixels.copy())
         if self.device.type != "cuda" or pixels.device.type != "cpu":
             return pixels.to(self.device)
         current = torch.cuda.current_stream(self.device)
