@@ -72,7 +72,7 @@ def test_full_batches_are_captured_once_and_the_answers_are_the_same(fused, monk
     assert len(captured) == 1, "the rest of one image is computed without"
     with torch.no_grad():
         own.model.head.bias.add_(torch.arange(7.0))
-    assert own.probabilities(pixels).argmax(1).tolist() != expected.argmax(1).tolist() and len(captured) == 2
+    assert (own.probabilities(pixels)[:, 6] > expected[:, 6] + 0.1).all() and len(captured) == 2
 
 
 def test_without_a_graph_images_are_classified_all_the_same(fused, monkeypatch):

@@ -64,7 +64,8 @@ class ImageModel(Product):
 
     def upload(self, pixels: np.ndarray | Tensor) -> UInt8[Tensor, "b h w c"]:
         """Copy to the device; a GPU meanwhile computes what it was given before."""
-        if isinstance(pixels, np.ndarray):  # torch takes neither read-only arrays nor negative strides, even of one image
+        if isinstance(pixels, np.ndarray):
+            # torch takes neither read-only arrays nor negative strides, not even for a single image
             own = pixels.flags.c_contiguous and pixels.flags.writeable and min(pixels.strides) >= 0
             pixels = torch.from_numpy(pixels if own else pixels.copy())
         if self.device.type != "cuda" or pixels.device.type != "cpu":
