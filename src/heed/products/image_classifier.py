@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from heed.models.abilities import ClassifiesImages, EncodesImages
@@ -57,14 +57,17 @@ class ImageModel(Product):
 
     def inputs(self, pixels: np.ndarray | Tensor) -> Float[Tensor, "b c h w"]:
         """The model input, on its device."""
-        own = pixels
-        if isinstance(pixels, np.ndarray):  # torch takes neither read-only arrays nor negative strides
-            usable = pixels.flags.c_contiguous and pixels.flags.writeable and min(pixels.strides) >= 0
-            own = torch.from_numpy(pixels if usable else pixels.copy())
-        return self.normalize(from_bytes(self._upload(own))).to(next(self.model.parameters()).dtype)
+        return self._prepare(self.upload(pixels))
 
-    def _upload(self, pixels: Tensor) -> Tensor:
+    def _prepare(self, pixels: UInt8[Tensor, "b h w c"]) -> Float[Tensor, "b c h w"]:
+        return self.normalize(from_bytes(pixels)).to(next(self.model.parameters()).dtype)
+
+    def upload(self, pixels: np.ndarray | Tensor) -> UInt8[Tensor, "b h w c"]:
         """Copy to the device; a GPU meanwhile computes what it was given before."""
+        if isinstance(pixels, np.ndarray):
+            # torch takes neither read-only arrays nor negative strides, not even for a single image
+            own = pixels.flags.c_contiguous and pixels.flags.writeable and min(pixels.strides) >= 0
+            pixels = torch.from_numpy(pixels if own else pixels.copy())
         if self.device.type != "cuda" or pixels.device.type != "cpu":
             return pixels.to(self.device)
         current = torch.cuda.current_stream(self.device)
@@ -115,9 +118,12 @@ class ImageClassifier(ImageModel):
     def probabilities(self, pixels: np.ndarray | Tensor) -> Float[np.ndarray, "n labels"]:
         """The probability of each class for images as bytes."""
         self.model.eval()
-        model = self.fused.current()
-        parts = [model.classify_images(self.inputs(part)).double().softmax(dim=1) for part in self.batches(pixels)]
+        size = self._batch()
+        parts = [self.fused.run(self.upload(part), self._classify, len(part) == size) for part in self.batches(pixels)]
         return torch.cat(parts).cpu().numpy() if parts else np.zeros((0, len(self.labels)))
+
+    def _classify(self, model: Any, pixels: UInt8[Tensor, "b h w c"]) -> Float[Tensor, "b labels"]:
+        return model.classify_images(self._prepare(pixels)).double().softmax(dim=1)
 
 
 class ImageEmbedder(ImageModel):

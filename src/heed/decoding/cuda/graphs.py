@@ -1,7 +1,6 @@
 """Search steps as CUDA graphs: captured once for each size, then launched by one call each."""
 
 from collections.abc import Callable
-from contextlib import suppress
 
 import numpy as np
 import torch
@@ -13,26 +12,9 @@ from heed.decoding.cuda.search import SearchRunner, rounded
 from heed.decoding.cuda.step import decode_step, encode_sources
 from heed.decoding.cuda.text import Sampling, TextBuffers, TextRunner, text_step
 from heed.decoding.cuda.weights import DecoderWeights, Weights
+from heed.kernels.cuda_graph import capture
 
 CAPTURED_TOKENS = 4096  # of sources, up to which encoding is captured too: more keep the GPU busy without a graph
-
-
-def capture(work: Callable[[], None], stream: torch.cuda.Stream, pool: tuple[int, int]) -> torch.cuda.CUDAGraph:
-    """Capture `work`, after one run that compiles its kernels: new buffers contain nothing it could overwrite."""
-    graph = torch.cuda.CUDAGraph()
-    stream.wait_stream(torch.cuda.current_stream(stream.device))
-    with torch.cuda.stream(stream):
-        work()
-        try:  # a signal may interrupt a validation anywhere, and the run then still writes a checkpoint
-            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-            work()
-            graph.capture_end()
-        except BaseException:
-            with suppress(RuntimeError):
-                graph.capture_end()
-            raise
-    torch.cuda.current_stream(stream.device).wait_stream(stream)
-    return graph
 
 
 def _make_ops(device: torch.device) -> tuple[LargeBatchOps, MediumBatchOps, SmallBatchOps]:
