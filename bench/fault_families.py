@@ -39,65 +39,66 @@ LANGUAGES = {
 }  # fmt: skip
 SPOKEN = ("one two", "two", "one", "two one", "one one", "two two")
 NAMES = ("Ann", "Bo", "Kim", "Lee")
+CACHED = (*MODEL, *CACHE)
 OWN = (*CACHE, *MODEL, "run/checkpoints/*/state.json")  # the other files are of the same kinds in all runs
 PLACES = ("Seoul", "Bonn", "Rome", "New York")
 
 
+def _probe(command: str, *outputs: str, files: tuple[str, ...] = MODEL) -> Probe:
+    """One command, called by its verb. `files` are those that are damaged."""
+    return Probe(command.split()[0], (command,), outputs, files)
+
+
 def _scene(
-    name: str, settings: dict, other: dict, probes: Sequence[Probe], recipe: str = "", files: tuple[str, ...] = OWN
+    name: str, settings: dict, other: dict, *probes: Probe, recipe: str = "", files: tuple[str, ...] = OWN
 ) -> Scene:
     """A training and its next commands; beside it another seed of it, and a run of other data."""
     others = train(settings, recipe, 2), train({**settings, **other}, recipe, run="else")
     return Scene(name, (train(settings, recipe),), (resumed(5, files), *probes), others)
 
 
-def _image_classifier() -> Scene:
-    probes = (
-        Probe("classify", ("classify run data/seen",), (), MODEL),
-        Probe("embed", ("embed run data/seen --out vectors.npy",), ("vectors.npy",), MODEL),
-        Probe("evaluate", ("evaluate run --images data/seen",), (), (*MODEL, *CACHE)),
-    )
-    return _scene("image classifier", VIT, {"data.images": "data/others"}, probes, files=(*RUN, *CACHE))
+def _of_images() -> list[Scene]:
+    other, files = {"data.images": "data/others"}, (*RUN, *CACHE)
+    classifier = _scene(
+        "image classifier", VIT, other,
+        _probe("classify run data/seen"),
+        _probe("embed run data/seen --out vectors.npy", "vectors.npy"),
+        _probe("evaluate run --images data/seen", files=CACHED),
+        files=files,
+    )  # fmt: skip
+    generator = _scene(
+        "image generator", DRAWING, other,
+        _probe("generate run --class dots --count 2 --seed 3 --out drawn.png", "drawn.png"),
+        _probe("evaluate run --images data/seen"),
+        files=files,
+    )  # fmt: skip
+    return [classifier, generator]
 
 
-def _image_generator() -> Scene:
-    probes = (
-        Probe("generate", ("generate run --class dots --count 2 --seed 3 --out drawn.png",), ("drawn.png",), MODEL),
-        Probe("evaluate", ("evaluate run --images data/seen",), (), MODEL),
-    )
-    return _scene("image generator", DRAWING, {"data.images": "data/others"}, probes, files=(*RUN, *CACHE))
-
-
-def _recognizer() -> Scene:
-    probes = (
-        Probe("transcribe", ("transcribe run data/0.wav data/1.wav --format json",), (), MODEL),
-        Probe("evaluate", ("evaluate run --audio data/heard.tsv",), (), (*MODEL, *CACHE)),
-    )
-    return _scene("speech recognizer", HEARING, {"data.audio": "data/more.tsv"}, probes)
-
-
-def _voice() -> Scene:
-    probes = (
-        Probe("speak", ("speak run one --out said.wav",), ("said.wav",), MODEL),
-        Probe("evaluate", ("evaluate run --audio data/heard.tsv",), (), (*MODEL, *CACHE)),
-    )
-    return _scene("voice", VOICE, {"data.audio": "data/more.tsv"}, probes)
+def _of_recordings() -> list[Scene]:
+    other, evaluate = {"data.audio": "data/more.tsv"}, _probe("evaluate run --audio data/heard.tsv", files=CACHED)
+    transcribe = _probe("transcribe run data/0.wav data/1.wav --format json")
+    speak = _probe("speak run one --out said.wav", "said.wav")
+    return [
+        _scene("speech recognizer", HEARING, other, transcribe, evaluate),
+        _scene("voice", VOICE, other, speak, evaluate),
+    ]
 
 
 def _recommender() -> Scene:
-    probes = (
-        Probe("recommend", ("recommend run --user 3 --n 3 --exclude-seen",), (), MODEL),
-        Probe("evaluate", ("evaluate run --at 5 --samples 20",), (), (*MODEL, *CACHE)),
-    )
-    return _scene("recommender", SHOP, {"data.interactions": "data/other.csv"}, probes)
+    return _scene(
+        "recommender", SHOP, {"data.interactions": "data/other.csv"},
+        _probe("recommend run --user 3 --n 3 --exclude-seen"),
+        _probe("evaluate run --at 5 --samples 20", files=CACHED),
+    )  # fmt: skip
 
 
 def _tagger() -> Scene:
-    probes = (
-        Probe("tag", ("tag run --input data/test.en --format json",), (), MODEL),
-        Probe("evaluate", ("evaluate run --conll data/valid.conll --samples 20",), (), MODEL),
-    )
-    return _scene("tagger", TAGGING, {"data.train": "data/more.conll"}, probes)
+    return _scene(
+        "tagger", TAGGING, {"data.train": "data/more.conll"},
+        _probe("tag run --input data/test.en --format json"),
+        _probe("evaluate run --conll data/valid.conll --samples 20"),
+    )  # fmt: skip
 
 
 def _tagged_file() -> Scene:
@@ -109,24 +110,25 @@ def _tagged_file() -> Scene:
 
 
 def _answerer() -> Scene:
-    probes = (
-        Probe("answer", ("answer run --context data/context.txt Who? Where? --json",), (), MODEL),
-        Probe("evaluate", ("evaluate run --squad data/valid.json --samples 20",), (), MODEL),
-    )
-    return _scene("question answering", ANSWERS, {"data.train": "data/more.json"}, probes)
+    return _scene(
+        "question answering", ANSWERS, {"data.train": "data/more.json"},
+        _probe("answer run --context data/context.txt Who? Where? --json"),
+        _probe("evaluate run --squad data/valid.json --samples 20"),
+    )  # fmt: skip
 
 
 def _multilingual() -> Scene:
-    probes = (
-        Probe("translate", ("translate run --from ko --to en --input data/test.ko",), (), (*MODEL, *CACHE)),
-        Probe("evaluate", ("evaluate run --from en --to ko --source data/test.en --reference data/test.ko",), (), MODEL),
+    return _scene(
+        "multilingual", LANGUAGES, {"filters.max_length": 20},
+        _probe("translate run --from ko --to en --input data/test.ko", files=CACHED),
+        _probe("evaluate run --from en --to ko --source data/test.en --reference data/test.ko"),
+        recipe="data/languages.toml",
     )  # fmt: skip
-    return _scene("multilingual", LANGUAGES, {"filters.max_length": 20}, probes, "data/languages.toml")
 
 
 def scenes() -> list[Scene]:
     return [
-        _image_classifier(), _image_generator(), _recognizer(), _voice(), _recommender(), _tagger(), _tagged_file(), _answerer(), _multilingual(),
+        *_of_images(), *_of_recordings(), _recommender(), _tagger(), _tagged_file(), _answerer(), _multilingual(),
     ]  # fmt: skip
 
 

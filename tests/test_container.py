@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from heed.cli.main import parse
 
 ROOT = Path(__file__).parent.parent
@@ -19,6 +21,17 @@ def test_what_is_copied_exists_and_is_not_ignored():
     copied = [name for line in said("COPY") if "--from" not in line for name in line.split()[:-1]]
     assert copied and all((ROOT / name).exists() for name in copied)
     assert set(copied) <= allowed
+
+
+def test_what_is_installed_is_locked_and_reads_every_sound_file():
+    (install,) = (line for line in said("RUN") if "pip install" in line)
+    assert "--constraint constraints.txt" in install and install.endswith('".[audio]"')
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "docs/guides/deploy.md"])
+def test_podman_is_told_to_keep_the_health_check(name):
+    builds = re.findall("podman build.*", (ROOT / name).read_text("utf-8"))
+    assert builds and all("--format docker" in line for line in builds)
 
 
 def test_the_service_is_started_as_a_user_without_rights():

@@ -3,6 +3,7 @@
 import ast
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -62,6 +63,21 @@ def test_what_goes_wrong_is_noticed_and_kept(start, kind, tmp_path, monkeypatch)
     if kind:
         (kept,) = (tmp_path / "fake" / "failures").iterdir()
         assert (kept / "case" / "a.txt").read_bytes() == start and kind in (kept / "error.txt").read_text("utf-8")
+
+
+def test_what_a_reader_imports_is_imported_before_the_next_child_starts(tmp_path, monkeypatch):
+    (tmp_path / "late.py").write_text("import os\nLOADED_BY = os.getpid()\n", "utf-8", newline="\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def read(folder):
+        import late
+
+        if os.getpid() == late.LOADED_BY:
+            raise KeyError("imported again")
+
+    fuzz = Fuzz("fake", Reader(lambda: [{"a.txt": b"x"}], read), 0, tmp_path / "fake")
+    fuzz.run(3)
+    assert not fuzz.failures() and os.getpid() == sys.modules.pop("late").LOADED_BY
 
 
 def test_a_run_goes_on_where_it_was(tmp_path):

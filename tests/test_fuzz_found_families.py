@@ -94,7 +94,7 @@ def test_sizes_that_no_image_model_can_have_are_refused(name, values, says):
 )
 def test_a_mask_of_gigabytes_is_refused(values, pairs):
     system = MODELS["image-transformer"]
-    with pytest.raises(ValueError, match=f"would attend to {pairs:,} others together"):
+    with pytest.raises(ValueError, match=f"would attend to {pairs:,} others in all"):
         outline(system.model, system.config(dim=8, heads=2, hidden=8, layers=1, **values))
 
 

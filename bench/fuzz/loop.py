@@ -3,6 +3,7 @@
 A child runs a batch of cases. One that is killed, or has to be, costs the case that it was at; the next child goes on after it.
 """
 
+import importlib
 import json
 import mmap
 import os
@@ -51,6 +52,14 @@ def _out_of_time(*_) -> None:
     raise OutOfTime
 
 
+def _timed(read: Callable[[Path], Any], folder: Path) -> Failure | None:
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        return attempt(read, folder)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
 class Fuzz:
     """The fuzzing of one reader, with what it found in a folder: `pool` of cases, `failures`, state.json to go on from."""
 
@@ -74,6 +83,7 @@ class Fuzz:
         start, before = time.monotonic(), self.state["seconds"]
         if not (self.folder / "seeds").is_dir() and self._wait(self._fork(self._make_seeds)):
             raise SystemExit(f"the valid files for {self.name} could not be made: the error is above")
+        self._wait(self._fork(self._read_seeds))
         if self.state["cases"]:
             self._wait(self._fork(self._recall))
             self.state["branches"] = branches.count(branches.as_number(self.seen[:]))
@@ -94,6 +104,7 @@ class Fuzz:
         return Counter(map(json.loads, path.read_text("utf-8").splitlines())) if path.is_file() else Counter()
 
     def _fork(self, work: Callable[[], None]) -> int:
+        self._import()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # threads of libraries do not matter to a child
             child = os.fork()
@@ -102,6 +113,7 @@ class Fuzz:
         code = 1
         try:
             work()
+            (self.folder / "modules.txt").write_text("\n".join(sys.modules), "utf-8")
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -109,6 +121,15 @@ class Fuzz:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
+
+    def _import(self) -> None:
+        """Import what the last child needed, in its order, so that branches keep their numbers: else each child would mark it anew."""
+        with suppress(OSError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name in (self.folder / "modules.txt").read_text("utf-8").split("\n"):
+                if name not in sys.modules:
+                    with suppress(Exception):  # some names are made by libraries and cannot be imported
+                        importlib.import_module(name)
 
     def _wait(self, child: int) -> str:
         """Wait for a child; how it ended, empty if well."""
@@ -154,6 +175,15 @@ class Fuzz:
             save(case, unfinished / f"{number:03d}")
         unfinished.rename(self.folder / "seeds")
 
+    def _read_seeds(self) -> None:
+        """Only for what they import."""
+        self._quiet()
+        with tempfile.TemporaryDirectory(dir=SHARED) as folder:
+            place = Place(Path(folder) / "case")
+            for case in load_all(self.folder / "seeds"):
+                place.put(case)
+                _timed(self.reader.read, place.folder)
+
     def _recall(self) -> None:
         """Find the branches again that the kept cases reach: their numbers change with the code."""
         self._quiet()
@@ -190,11 +220,7 @@ class Fuzz:
             return
         branches.clear()
         began = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        try:
-            failure = attempt(self.reader.read, place.folder)
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
+        failure = _timed(self.reader.read, place.folder)
         if failure is not None:
             self._keep(failure, case)
             return

@@ -700,6 +700,8 @@ def test_what_is_nothing_of_a_search_is_not_listed():
 
 def test_an_id_may_stand_in_a_list():
     generation.check_ids({"eos_token_id": [0], "pad_token_id": None}, MARIAN)
+    with pytest.raises(ValueError, match=r"eos_token_id is \[0, 7\], but in this vocabulary it is 0"):
+        generation.check_ids({"eos_token_id": [0, 7]}, MARIAN)
 
 
 @pytest.mark.parametrize("name", ["pad", "eos", "decoder_start"])

@@ -3,6 +3,7 @@
 import json
 import os
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import torch
@@ -83,7 +84,10 @@ def test_without_a_hash_weights_are_read_if_they_are_finite(tmp_path):
 
 
 def test_large_weights_are_finite_though_their_sum_is_not():
-    model_folder.check_finite({"a": torch.full((3,), 3e38), "b": torch.tensor([2**62])}, None)
+    large = {"a": torch.full((3,), 3e38), "b": torch.tensor([2**62])}
+    model_folder.check_finite(large, Path("weights"))
+    with pytest.raises(ValueError, match="weights: c has weights that are not finite"):
+        model_folder.check_finite({**large, "c": torch.tensor([3e38, -torch.inf])}, Path("weights"))
 
 
 @pytest.mark.parametrize("fails", range(3))

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from heed.data.batching import collate, plan, plan_packed
-from heed.data.labelled import CollateTexts
+from heed.data.labelled import CollateTexts, PackTexts
 from heed.data.packing import pack
+from heed.models.bert import Bert, BertConfig
+from heed.models.gpt2 import GPT2, GPT2Config
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.models.transformer import Transformer, TransformerConfig
 from heed.models.transformer_xl import TransformerXL, TransformerXLConfig
@@ -19,7 +21,7 @@ from heed.tasks.classification import Classification, ClassificationSettings
 from heed.tasks.image_classification import ImageClassification, ImageClassificationSettings, ImageLoss
 from heed.tasks.language import LanguageModelling, LanguageSettings
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
-from heed.tasks.text_losses import LabelLoss, TextLoss
+from heed.tasks.text_losses import LabelLoss, PackedTextLoss, TextLoss
 from heed.tasks.translation import Translation, TranslationSettings
 from heed.training.config import TrainingConfig
 from heed.training.distributed import Sharded, SingleProcess
@@ -135,6 +137,20 @@ def test_what_cannot_go_end_to_end_says_so():
         plan_for(objective=LABEL_LOSS, task=CLASSIFICATION, packed=True)
     found = plan_for(CUDA, objective=LABEL_LOSS, task=CLASSIFICATION, precision="bfloat16")
     assert found.grouping is plan and found.collate == CollateTexts()
+
+
+def test_texts_to_classify_can_be_packed_and_then_a_gpu_captures_their_passes():
+    objective = PackedTextLoss(LabelLoss(0.1), Classifier.combine)
+    sizes = {"dim": 32, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
+    encoder, decoder = Bert(BertConfig(vocab_size=20, labels=2, **sizes)), GPT2(GPT2Config(vocab_size=20, **sizes))
+    for workers in (CPU, CUDA):
+        found = plan_for(workers, encoder, objective, CLASSIFICATION, precision="bfloat16", packed=True)
+        assert found.grouping is plan_packed and found.collate.func == PackTexts(CollateTexts())
+        assert found.captured is (workers is CUDA) and not found.accelerated
+        found = plan_for(workers, encoder, objective, CLASSIFICATION, precision="bfloat16")
+        assert found.grouping is plan and not found.captured
+    with pytest.raises(ValueError, match="does not support packed training"):  # it reads the last token of each row
+        plan_for(CPU, decoder, objective, CLASSIFICATION, packed=True)
 
 
 @pytest.mark.parametrize("able", [False, True])

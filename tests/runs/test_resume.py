@@ -31,7 +31,13 @@ STATE = {"place": [0, 7], "order": ORDER, "record": RECORD, "key": "a1"}
 
 @pytest.mark.parametrize("changes", [{}, {"record": {}}, {"place": [3, 0]}, {"more": 1}])
 def test_a_state_that_a_run_writes_is_one_to_continue_from(changes):
-    check_state({**STATE, **changes})
+    state = {**STATE, **changes}
+    check_state(state)
+    assert position_of(state, ORDER) == (DataPosition(*state["place"]), [])
+    assert dataclasses.asdict(ValidationHistory(**state["record"])) == {
+        **dataclasses.asdict(ValidationHistory()),
+        **state["record"],
+    }
 
 
 @pytest.mark.parametrize(

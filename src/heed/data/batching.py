@@ -62,6 +62,10 @@ class LabelledBatch(NamedTuple):
     to = to_device
 
     @property
+    def count(self) -> int:
+        return len(self.labels)
+
+    @property
     def inputs(self) -> tuple[Tensor, ...]:
         """The model input: tokens, mask and, if there are any, segments."""
         return (self.source, self.valid) if self.segments is None else (self.source, self.valid, self.segments)

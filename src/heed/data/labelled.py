@@ -3,17 +3,23 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from heed.data.batching import LabelledBatch, text_inputs
+from heed.data.packing import map_tensors, pack_texts, padded_offsets, to_device
+from heed.nn.packing import SequenceOffsets
 from heed.vocabularies.ragged import Ids
 from heed.vocabularies.text_parts import join_parts, split_parts
 from heed.vocabularies.vocabulary import SpecialPair
 
 Parts = list[list[int]]
 Arrange = Callable[[Parts], list[Parts]]  # from the parts of an example to its inputs
+NO_LABEL = -1  # of filler; where labels are numbers, NaN
 
 
 def as_given(parts: Parts) -> list[Parts]:
@@ -46,6 +52,64 @@ class CollateTexts:
         ids = np.array([int(label) for (label,) in target], dtype=np.int64)
         labels = ids.astype(np.uint32).view(np.float32) if self.numbers else ids
         return LabelledBatch(tokens, valid, torch.from_numpy(labels), *segments)
+
+
+class PackedTexts(NamedTuple):
+    """Texts in one row without padding, and the label of each sequence; filler sequences have none."""
+
+    source: Tensor
+    valid: SequenceOffsets
+    labels: Tensor
+    segments: Tensor | None
+    count: int
+
+    to = to_device
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """As of a padded batch."""
+        return (self.source, self.valid) if self.segments is None else (self.source, self.valid, self.segments)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batches of equal shape use the same kernels."""
+        return self.source.shape[1], len(self.labels), self.valid.longest
+
+    def tensors(self) -> list[Tensor]:
+        parts = (self.source, self.valid.starts, self.valid.positions, self.labels, self.segments)
+        return [part for part in parts if part is not None]
+
+    def clone(self) -> "PackedTexts":
+        """A copy in new memory."""
+        return map_tensors(self, torch.clone)
+
+
+@dataclass(frozen=True)
+class PackTexts:
+    """The batch of `collate` without padding: tokens are filled up to a multiple of `slots`, and sequences so that
+    few shapes occur.
+    """
+
+    collate: CollateTexts
+
+    def __call__(
+        self, source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair, slots: int = 1
+    ) -> PackedTexts:
+        if not len(source):  # a process without a share of a batch: nothing to predict
+            empty = self([[]], [[0]], special, slots)
+            return empty._replace(labels=torch.full_like(empty.labels, self._no_label), count=0)
+        padded = self.collate(source, target, special)
+        tokens, _, *segments = pack_texts(*padded.inputs)
+        offsets = padded_offsets(padded.valid.sum(dim=1).numpy(), slots)
+        filler, sequences = len(offsets.positions) - tokens.shape[1], len(offsets.starts) - 1
+        labels = F.pad(padded.labels, (0, sequences - len(padded.labels)), value=self._no_label)
+        filled = (F.pad(part, (0, filler)) for part in segments)
+        tokens = F.pad(tokens, (0, filler), value=special[0].pad)
+        return PackedTexts(tokens, offsets, labels, next(filled, None), len(padded.labels))
+
+    @property
+    def _no_label(self) -> float:
+        return float("nan") if self.collate.numbers else NO_LABEL
 
 
 def shorten(parts: Parts, room: int, delimiter: int) -> Parts:

@@ -108,7 +108,7 @@ class Encoder(nn.Module):
         """The logits of the labels of each text, or the score of each text as a choice."""
         states = self.encode_text(tokens, valid, segments)
         if isinstance(valid, SequenceOffsets):  # heads look at the first token of each text
-            states = states[0, valid.starts[:-1]][:, None]
+            states = states[0, valid.starts[:-1].clamp(max=states.shape[1] - 1)][:, None]  # filler may be empty
         return self.classify_first(states)
 
     def classify_first(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:

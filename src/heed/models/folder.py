@@ -22,6 +22,7 @@ from heed.models.signature import CONFIG
 WEIGHTS = "model.safetensors"
 MAX_TABLES = 1 << 27  # numbers of a model that its file does not hold: sinusoids of positions
 Shapes = dict[str, tuple[int, ...]]
+LAYERS = ("layers", "encoder_layers", "decoder_layers", "small_layers", "postnet_layers", "attention_2d")
 DRAWN = ("normal_", "uniform_", "trunc_normal_", "kaiming_uniform_")
 
 
@@ -79,9 +80,6 @@ def load(folder: Path) -> nn.Module:
     return model.eval()
 
 
-LAYERS = ("layers", "encoder_layers", "decoder_layers", "small_layers", "postnet_layers", "attention_2d")
-
-
 class _LeftOut(TorchFunctionMode):
     """Skips functions that change a tensor in place. Random draws become zero: trunc_normal_ draws until all values
     fit.
@@ -104,10 +102,8 @@ class _LeftOut(TorchFunctionMode):
 def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> Shapes:
     """The shapes of the weights of a model with this config. Nothing of their size is allocated."""
     try:
-        with (
-            torch.device("meta"),
-            _LeftOut(*DRAWN, "div_"),
-        ):  # a division imports torch's compiler there, which takes seconds
+        # on the meta device, div_ imports torch's compiler, which takes seconds
+        with torch.device("meta"), _LeftOut(*DRAWN, "div_"):
             empty = model(config)
     except (RuntimeError, TypeError, ArithmeticError) as error:  # such as sizes below 0 or beyond 64 bits
         why = next(iter(str(error).splitlines()), "")  # then comes a stack of C++
@@ -126,8 +122,7 @@ def outline(model: Callable[[Any], nn.Module], config: Any, where: str = "") -> 
 
 def check_layers(config: Any, weights: int, where: str = "") -> None:
     """Refuse more layers than there are weights: even the outline of a thousand layers takes seconds."""
-    names = [name for name in LAYERS if not hasattr(config, "groups")]
-    for name in names:  # those of a group share their weights
+    for name in LAYERS if not hasattr(config, "groups") else ():  # layers of a group share their weights
         if (layers := getattr(config, name, 0)) > weights:
             raise ValueError(
                 f"{where}{name} is {layers}, but there are only {weights} weights: it belongs to another model"

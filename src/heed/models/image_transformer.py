@@ -43,9 +43,7 @@ class ImageTransformerConfig:
     query_columns: int = 8
     memory_rows: int = 8  # "2d": rows above the block it attends to
     memory_columns: int = 8  # "2d": columns on either side
-    context: int = (
-        3  # a step also reads the previous pixels at most so many rows and columns away; 0: the paper's model
-    )
+    context: int = 3  # a step also reads previous pixels up to this many rows and columns away; 0: the paper's model
     dim: int = 256  # width of layers
     heads: int = 4  # attention heads per layer
     hidden: int = 1024  # width of the feed-forward networks
@@ -221,8 +219,8 @@ class ImageTransformer(nn.Module):
         temperature: float,
         generator: torch.Generator,
     ) -> Int[Tensor, "b k"]:
-        """The values of a step, sampled from its state; `values` are all of the images in generation order, of which
-        those before the step count.
+        """The values of a step, sampled from its state. `values` are those of the images in generation order, of which
+        only those before the step are read.
         """
         expected = self._expected(values, slice(turn, turn + 1))
         return self.output.sample(states, temperature, generator, None if expected is None else expected[:, 0])

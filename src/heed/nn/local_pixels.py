@@ -120,8 +120,8 @@ def in_squares(size: int, values: int, queries: Sequence[int], memory: Sequence[
 def _check_pairs(length: int, attended: int) -> None:
     if (pairs := length * attended) > MOST_PAIRS:
         raise ValueError(
-            f"the {length:,} positions of an image would attend to {pairs:,} others together, and the limit is {MOST_PAIRS:,}: "
-            "lower data.size or the blocks of attention"
+            f"the {length:,} positions of an image would attend to {pairs:,} others in all, and the limit is {MOST_PAIRS:,}: "
+            "lower data.size, or make the blocks of attention smaller"
         )
 
 

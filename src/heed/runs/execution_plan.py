@@ -92,7 +92,7 @@ def plan_execution(
     if precision == "auto":
         precision = "bfloat16" if cuda and gpu_multiplies_bfloat16() else "float32"
     models = [model, *getattr(objective, "teachers", ())]
-    packable = hasattr(objective, "packed") and all(map(fused_model.supports_packing, models))
+    packable = hasattr(objective, "packed") and all(_packs(objective, one, most) for one in models)
     longest = min(one.config.max_length for one in models)
     if t.packed and not packable:
         raise ValueError(
@@ -110,26 +110,37 @@ def plan_execution(
     missing = _missing(model, most) if accelerated else ""
     prefers = t.packed is None and packable and getattr(objective, "prefers_packing", False)
     accelerated = accelerated and not missing
-    captured = cuda and not accelerated and type(workers) is SingleProcess and not t.compile and _captures(model, task)
-    if not packable or not (t.packed or prefers or accelerated):
+    packed = packable and bool(t.packed or prefers or accelerated)
+    few = getattr(task, "equal_batches", False) or (packed and getattr(objective, "few_shapes", False))
+    captured = (
+        cuda
+        and not accelerated
+        and type(workers) is SingleProcess
+        and not t.compile
+        and few
+        and _has_fixed_shapes(model)
+    )
+    if not packed:
         collated = getattr(task, "collate", collate)
         return ExecutionPlan(precision, plan, collated, longest, accelerated, missing, captured=captured)
     slots = _slots(-(-t.batch_tokens // workers.world))  # of one process's share
     return ExecutionPlan(
-        precision, plan_packed, partial(pack, slots=slots), longest, accelerated, missing,
+        precision, plan_packed, partial(getattr(task, "pack", pack), slots=slots), longest, accelerated, missing,
         slots if accelerated else 1, captured,
     )  # fmt: skip
 
 
-def _captures(model: nn.Module, task: Task) -> bool:
-    """Whether all batches have one shape, and the model is a Transformer whose tensors then have fixed shapes."""
+def _packs(objective: Objective, model: nn.Module, most: int) -> bool:
+    """Whether the objective can have packed batches of texts of up to `most` tokens for a model."""
+    own = getattr(objective, "packs", None)
+    return own(model, most) if own else fused_model.supports_packing(model)
+
+
+def _has_fixed_shapes(model: nn.Module) -> bool:
+    """Whether a model is a Transformer whose tensors have the same shapes for all batches of one shape."""
     parts = list(model.modules())
     fixed = all(getattr(part, "fixed_shapes", True) for part in parts)
-    return (
-        getattr(task, "equal_batches", False)
-        and fixed
-        and any(isinstance(part, (Stack, SharedStack)) for part in parts)
-    )
+    return fixed and any(isinstance(part, (Stack, SharedStack)) for part in parts)
 
 
 def gpu_multiplies_bfloat16() -> bool:

@@ -5,30 +5,38 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from heed.data.batching import LabelledBatch
-from heed.models.abilities import ClassifiesStates, ClassifiesText, ComputesLosses
-from heed.training.loss import Loss, Part, smoothed_cross_entropy, weighted_cross_entropy
+from heed.data.labelled import NO_LABEL, PackedTexts
+from heed.models.abilities import ClassifiesStates, ClassifiesText, ComputesLosses, EncodesText
+from heed.training.loss import Loss, Part, weighted_cross_entropy
 
 Combine = Callable[[Float[Tensor, "n inputs k"]], Float[Tensor, "n k"]]
 
 
 @dataclass(frozen=True)
 class LabelLoss:
-    """Cross entropy with label smoothing."""
+    """Cross entropy with label smoothing, of the texts that have a label."""
 
     smoothing: float = 0.0
 
     def __call__(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> Loss:
-        return smoothed_cross_entropy(logits, labels, self.smoothing)[0]
+        exact = logits.float() if logits.dtype.itemsize < 4 else logits
+        total = nll = F.cross_entropy(exact, labels, ignore_index=NO_LABEL, reduction="sum")
+        if self.smoothing:
+            total = F.cross_entropy(
+                exact, labels, ignore_index=NO_LABEL, reduction="sum", label_smoothing=self.smoothing
+            )
+        return Loss(total, nll.detach(), len(labels))
 
 
 def squared_error(outputs: Float[Tensor, "n 1"], numbers: Float[Tensor, " n"]) -> Loss:
-    """The loss of regression."""
+    """The loss of regression, of the texts that have a number."""
     exact = torch.promote_types(outputs.dtype, torch.float32)
-    total = (outputs[:, 0].to(exact) - numbers.to(exact)).square().sum()
+    total = (outputs[:, 0].to(exact) - numbers.to(exact)).where(~numbers.isnan(), 0.0).square().sum()
     return Loss(total, total.detach(), len(numbers))
 
 
@@ -47,7 +55,7 @@ class TextLoss:
     def parts(self) -> tuple[str, ...]:
         return ("language",) if self.lm_weight else ()
 
-    def __call__(self, model: ClassifiesText, batch: LabelledBatch) -> Loss:
+    def __call__(self, model: ClassifiesText, batch: LabelledBatch | PackedTexts) -> Loss:
         if not self.lm_weight:
             return self._task_loss(model.classify_text(*batch.inputs), batch)
         states = model.hidden_states(batch.source)
@@ -56,9 +64,24 @@ class TextLoss:
         total = loss.total + self.lm_weight * language
         return loss._replace(total=total, parts={"language": Part(language.detach(), loss.count)})
 
-    def _task_loss(self, logits: Tensor, batch: LabelledBatch) -> Loss:
+    def _task_loss(self, logits: Tensor, batch: LabelledBatch | PackedTexts) -> Loss:
         each = logits.reshape(len(logits), 1 if logits.ndim == 1 else logits.shape[1])
-        return self.loss(self.combine(each.unflatten(0, (len(batch.labels), self.inputs))), batch.labels)
+        loss = self.loss(self.combine(each.unflatten(0, (len(batch.labels), self.inputs))), batch.labels)
+        return loss._replace(count=batch.count)
+
+
+@dataclass(frozen=True)
+class PackedTextLoss(TextLoss):
+    """The same for texts with one input each and no language-modelling loss: they can be packed."""
+
+    few_shapes = True  # of packed batches
+
+    def packs(self, model: ClassifiesText, longest: int) -> bool:
+        """Whether a model reads packed texts of up to this many tokens."""
+        return isinstance(model, EncodesText) and model.packs(longest)
+
+    def packed(self, model: ClassifiesText, batch: PackedTexts) -> Loss:
+        return self(model, batch)
 
 
 def language_loss(model: ClassifiesStates, states: Float[Tensor, "b t dim"], batch: LabelledBatch) -> Float[Tensor, ""]:

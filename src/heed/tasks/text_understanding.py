@@ -10,7 +10,7 @@ from torch import nn
 
 from heed.data.batching import DataPosition
 from heed.data.filters import PAIRS_ONLY, FiltersConfig
-from heed.data.labelled import Arrange, CollateTexts, as_given, both_orders, planner
+from heed.data.labelled import Arrange, CollateTexts, PackTexts, as_given, both_orders, planner
 from heed.data.prepare import TextFiles
 from heed.data.readers import Line
 from heed.models.abilities import ClassifiesStates, ClassifiesText
@@ -18,7 +18,7 @@ from heed.models.package import Package
 from heed.products.classifier import Classifier
 from heed.tasks.base import Objective, Prepared, ValidationResult
 from heed.tasks.text import TextTask
-from heed.tasks.text_losses import TextLoss
+from heed.tasks.text_losses import PackedTextLoss, TextLoss
 from heed.tasks.validation import sample_rows
 from heed.training.loss import Loss
 from heed.vocabularies.text_parts import InputTokens, TextParts
@@ -51,6 +51,10 @@ class TextUnderstanding(TextTask):
     @property
     def collate(self) -> CollateTexts:
         return CollateTexts(self.arrange)
+
+    @property
+    def pack(self) -> PackTexts:
+        return PackTexts(self.collate)
 
     def inputs(self, labels: Any) -> int:
         """How many inputs the model reads for one text."""
@@ -114,8 +118,9 @@ class TextUnderstanding(TextTask):
 
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
         smoothing, labels = getattr(self.settings, "label_smoothing", 0.0), prepared.processors["labels"]
-        combine = self.products[0].combine
-        return TextLoss(self.task_loss(smoothing), combine, self.inputs(labels), self.settings.lm_weight)
+        combine, inputs, weight = self.products[0].combine, self.inputs(labels), self.settings.lm_weight
+        kind = PackedTextLoss if inputs == 1 and not weight else TextLoss
+        return kind(self.task_loss(smoothing), combine, inputs, weight)
 
     def validation(self, recipe: Any, prepared: Prepared) -> "UnderstandingValidation":
         text, labels = prepared.processors["text"], prepared.processors["labels"]

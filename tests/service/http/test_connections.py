@@ -140,10 +140,13 @@ def test_a_body_that_nobody_reads_does_not_hold_a_connection(begin):
 def test_an_answer_that_is_not_read_is_dropped(begin, monkeypatch):
     running = begin(idle_seconds=600)
     monkeypatch.setattr("heed.service.page.asset", lambda name: (b"a" * (8 << 20), "text/plain"))
-    with connect(running, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+    with connect(running, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
         wait_until(lambda: any(one.unsent for one in tuple(running.server.connections.open)))
         hurry(running, idle_seconds=0.1)
         wait_until(lambda: not running.server.connections.open)
+        said = read_all(connection)
+    assert len(said) < 8 << 20, "what the client had not read was sent on"
+    assert not running.server.connections.of_client
 
 
 @pytest.mark.parametrize(("sent", "dropped"), [(2047, True), (2048, False)])

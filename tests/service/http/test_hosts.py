@@ -8,6 +8,16 @@ from heed.service.http.service import Service, Settings
 from tests.service.http.conftest import RunningService
 
 
+def status(host, *allowed) -> int:
+    """What a request with this Host is answered with."""
+    try:
+        check_host(scope(host), allowed)
+    except Refusal as refused:
+        assert "is not allowed: start heed serve with --allowed-host NAME" in str(refused)
+        return refused.status
+    return 200
+
+
 def scope(*hosts, server=("10.0.0.7", 80)):
     return {"headers": [(b"host", host.encode("latin-1")) for host in hosts], "server": server}
 
@@ -18,7 +28,7 @@ def scope(*hosts, server=("10.0.0.7", 80)):
      "mine.example", "Mine.Example.:80", "[2001:db8::1]:80"],
 )  # fmt: skip
 def test_loopback_names_the_address_reached_and_allowed_names_are_answered(host):
-    check_host(scope(host), ("mine.example", "2001:db8::1"))
+    assert status(host, "mine.example", "2001:db8::1") == 200
 
 
 @pytest.mark.parametrize(
@@ -27,10 +37,7 @@ def test_loopback_names_the_address_reached_and_allowed_names_are_answered(host)
      "localhost@evil.example", "x\"><script>", "0.0.0.0", "[::1", "::1", "é"],
 )  # fmt: skip
 def test_every_other_host_is_refused(host):
-    with pytest.raises(Refusal, match="is not allowed: start heed serve with --allowed-host NAME") as refused:
-        check_host(scope(host), ("mine.example",))
-    assert refused.value.status == 421
-    check_host(scope(host), ("*",))
+    assert (status(host, "mine.example"), status(host, "*")) == (421, 200)
 
 
 def test_a_request_has_one_host_and_programs_may_send_none():

@@ -104,13 +104,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self.table, self.limits = table, table.limits
         self.refusal = HTTPStatus.BAD_REQUEST, "this is not HTTP"  # if parsing fails
         self.head_size, self.unparsed = 0, 0  # bytes of headers, and of what the parser still gathers
-        self.between, self.first = (
-            True,
-            False,
-        )  # no request has begun; the next that begins is the first of the bytes just received
-        self.head_since: float | None = (
-            None  # since when a request is awaited; None while one is answered, and before the next
-        )
+        self.between = True  # no request has begun
+        self.first = False  # the next request is the first in the bytes just received
+        # since when a request has been awaited; None while one is being answered, and before the next
+        self.head_since: float | None = None
         self.unsent, self.unsent_since = 0, 0.0  # bytes that the client had not read, and when
 
     def connection_made(self, transport) -> None:
