@@ -21,7 +21,7 @@ from rich.console import Console
 
 from bench import arithmetic, encode, endtoend, gpt2, machine, report, turns
 from bench.arithmetic import Peaks
-from bench.rows import CUDA_ONLY, ROWS, Row, System, packed, quick, systems
+from bench.rows import CUDA_ONLY, ROWS, Row, System, packed, quick, systems, train_rows
 from bench.turns import Plan, Turns, Worker
 from bench.worker import CLOCKS
 from heed.device import choose_device
@@ -35,6 +35,9 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     top.add_argument(
         "--rows", nargs="+", help=f"some alone: {', '.join(r.name for rows in ROWS.values() for r in rows)}"
+    )
+    top.add_argument(
+        "--length", type=int, nargs="+", metavar="N", help="training: rows base-N and big-N of texts of up to N tokens"
     )
     top.add_argument("--systems", nargs="+", help="some alone: heed, marian, torch-compiled, ctranslate2-int8, ...")
     top.add_argument("--rounds", type=int, help="how often each has its turn; 5 by default")
@@ -69,8 +72,10 @@ def parser() -> argparse.ArgumentParser:
 
 def check(args: argparse.Namespace) -> None:
     """Refuse rows, systems, a device and a python that are not there."""
+    if args.length and (args.what != "train" or min(args.length) < 2):
+        parser().error("--length is for train, and at least 2")
     known = {
-        "rows": {row.name for rows in ROWS.values() for row in rows},
+        "rows": {row.name for rows in all_rows(args).values() for row in rows},
         "systems": {system.name for kind in ROWS for system in systems(kind, args.device)},
     }
     for option, names in known.items():
@@ -95,9 +100,13 @@ def plan(args: argparse.Namespace, kind: str) -> Plan:
     return Plan(rounds, warm, before, amount, 0.0 if args.quick else args.seconds, args.patience, args.clock)
 
 
+def all_rows(args: argparse.Namespace) -> dict[str, list[Row]]:
+    return {**ROWS, "train": train_rows(args.length)} if args.length else ROWS
+
+
 def chosen_rows(args: argparse.Namespace, kind: str) -> list[Row]:
     """The rows asked for; training on the CPU has smaller batches unless asked for others."""
-    rows = [row for row in ROWS[kind] if args.device == "cuda" or row.name not in CUDA_ONLY]
+    rows = [row for row in all_rows(args)[kind] if args.device == "cuda" or row.name not in CUDA_ONLY]
     if args.rows:
         rows = [row for row in rows if row.name in args.rows]
     slots = args.slots or (None if args.device == "cuda" else 1024)

@@ -6,7 +6,6 @@ token: the perplexity and the time of both.
 """
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib.ticker import LogLocator, NullLocator
 from torch import nn
 
 import heed
@@ -22,6 +22,7 @@ from heed.data.readers import lines
 from heed.data.streams import IGNORED, Window, Windows, join_lines
 from heed.device import choose_device
 from heed.evaluation.perplexity import evaluation_memory, has_memory, has_positions, independent_nll, total_nll
+from heed.files import write_json
 from heed.lab import charts
 
 BATCH = 65536  # tokens of windows that are read at once
@@ -81,6 +82,11 @@ def draw(rows: dict[str, dict[str, float]], path: Path) -> None:
     panel = figure.subplots()
     charts.style_axes(panel, "", "tokens before", "perplexity", log=True)
     panel.set_xscale("log", base=2)
+    every = sorted({int(context) for own in rows.values() for context in own})
+    panel.set_xticks(every, [f"{context:,}" for context in every])
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    panel.yaxis.set_minor_locator(NullLocator())
     for number, own in enumerate(rows.values()):
         x = list(map(int, own))
         charts.line(panel, x, list(own.values()), charts.SERIES[number % len(charts.SERIES)], marker="o")
@@ -113,7 +119,7 @@ def main(words: list[str] | None = None) -> int:
             rows = [against_sliding(model, ids, last, memory, 64, args.sliding) for memory in args.memory]
             result["memory"][name] = rows
             print(*rows, sep="\n", flush=True)
-        args.json.write_text(json.dumps(result, indent=1))
+        write_json(args.json, result)
     if args.out:
         draw(result["by context"], args.out)
     return 0

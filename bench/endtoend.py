@@ -32,6 +32,16 @@ SHAPES = {
 GUARDS = ("--allow-loops", "--allow-overlong", "--allow-copies")  # drawn weights loop, and would be searched again
 
 
+NAMES = ("import torch", "heed translate", "heed translate, with torch", "heed translate, before", "heed, Python")
+NAMES += (
+    "heed, Python, before",
+    "heed, Python, without overlap",
+    "heed, the search alone",
+    "ctranslate2",
+    "transformers",
+)
+
+
 class Run(NamedTuple):
     """One process: seconds on the clock and of the processor, the most memory in MB, and the seconds of its bulk if it says so."""
 
@@ -49,6 +59,7 @@ class Asked(NamedTuple):
     beam: int
     length: int
     threads: int
+    device: str = "cpu"
     root: Path = turns.ROOT
 
 
@@ -62,7 +73,9 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--length", type=int, default=25, help="tokens of a translation (default: 25)")
     top.add_argument("--rounds", type=int, default=3, help="how often each has its turn (default: 3)")
     top.add_argument("--threads", type=int, default=2, help="of each process (default: 2)")
+    top.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     top.add_argument("--rows", nargs="+", choices=["one", "bulk", "memory"], default=["one", "bulk", "memory"])
+    top.add_argument("--systems", nargs="+", metavar="NAME", help="only these, by the names in the tables")
     top.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout of heed, measured as heed, before")
     top.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
     return top
@@ -90,6 +103,7 @@ def measure(command: Sequence[str], threads: int, root: Path, cache: Path) -> Ru
 def library(name: str, asked: Asked) -> Callable[[], Run]:
     """A system of bench/endtoend_systems.py."""
     numbers = [str(own) for own in (asked.beam, asked.length, asked.threads)]
+    numbers += [asked.device] if asked.device != "cpu" else []  # which an older checkout does not know
     command = [sys.executable, "-m", "bench.endtoend_systems", name, str(asked.folder), str(asked.source), os.devnull]
     return lambda: measure([*command, *numbers], asked.threads, asked.root, asked.folder / "cache")
 
@@ -99,7 +113,7 @@ def command_line(asked: Asked, one: bool, *options: str) -> Callable[[], Run]:
     search = ["--beam", asked.beam, "--min-length", asked.length, "--max-length", asked.length, *GUARDS, *options]
     texts = [asked.source.read_text("utf-8").splitlines()[0]] if one else ["--input", asked.source]
     texts += [] if one else ["--out", asked.folder / "out.txt"]
-    words = ["translate", asked.folder / "heed", *texts, *search, "--device", "cpu", "--threads", asked.threads]
+    words = ["translate", asked.folder / "heed", *texts, *search, "--device", asked.device, "--threads", asked.threads]
     cache = asked.folder / ("cache" if asked.root == turns.ROOT else "cache-before")
     return lambda: measure([sys.executable, "-m", "heed", *map(str, words)], asked.threads, asked.root, cache)
 
@@ -121,7 +135,9 @@ def bulk(asked: Asked, before: Path | None) -> dict[str, Callable[[], Run]]:
     found = {"heed translate": command_line(asked, False)}
     if before:
         found["heed translate, before"] = command_line(asked._replace(root=before.resolve()), False)
-    found |= {name: library(name, asked) for name in ("heed, Python", "heed, the search alone")}
+        found["heed, Python, before"] = library("heed, Python", asked._replace(root=before.resolve()))
+    own = ("heed, Python", "heed, Python, without overlap", "heed, the search alone")
+    found |= {name: library(name, asked) for name in own}
     return found | peers(["ctranslate2", "transformers"], asked)
 
 
@@ -173,6 +189,8 @@ def write_texts(folder: Path, lines: int) -> dict[str, Path]:
 
 def main(words: Sequence[str]) -> int:
     args = parser().parse_args(words)
+    if unknown := {*(args.systems or ())} - {*NAMES}:
+        parser().error(f"no system is called {', '.join(sorted(unknown))}: choose from {', '.join(NAMES)}")
     console, result = Console(width=None if sys.stdout.isatty() else 120), {}
     result |= {"cpu": machine.cpu(), "cores": os.cpu_count(), "load": os.getloadavg(), "command": ["endtoend", *words]}
     console.print(f"{result['cpu']}, {result['cores']} cores, load {result['load'][0]:.1f}", highlight=False)
@@ -180,7 +198,7 @@ def main(words: Sequence[str]) -> int:
         folder = Path(temporary)
         write_models(folder, SHAPES[args.shape], args.threads)
         files = write_texts(folder, args.lines)
-        asked = Asked(folder, files["one"], args.beam, args.length, args.threads)
+        asked = Asked(folder, files["one"], args.beam, args.length, args.threads, args.device)
         if "one" in args.rows:
             start = command_line(asked, True)()
             console.print(f"heed translate of one sentence, the first time: {start.wall:.2f} s", highlight=False)
@@ -198,6 +216,8 @@ def _row(
     title: str, systems: dict[str, Callable[[], Run]], args: argparse.Namespace, console: Console, result: dict[str, Any],
     lines: int = 0,
 ) -> None:  # fmt: skip
+    if args.systems:
+        systems = {name: run for name, run in systems.items() if name in args.systems}
     found = in_turns(systems, args.rounds)
     console.print(table(title, found, lines))
     result[title] = {name: [run._asdict() for run in runs] for name, runs in found.items()}

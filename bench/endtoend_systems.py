@@ -9,29 +9,36 @@ import time
 from pathlib import Path
 
 
-def ctranslate2(folder: Path, texts: list[str], beam: int, length: int, threads: int) -> tuple[float, list[str]]:
-    """As its documentation says is fastest on a CPU: int8, a worker for each core, batches by tokens, sorted by itself."""
+def ctranslate2(
+    folder: Path, texts: list[str], beam: int, length: int, threads: int, device: str
+) -> tuple[float, list[str]]:
+    """As its documentation says is fastest on a CPU: int8, a worker for each core, batches by tokens, sorted by itself;
+    on a GPU: float16, larger batches.
+    """
     import ctranslate2 as engine
     import sentencepiece
 
     vocabulary = sentencepiece.SentencePieceProcessor(str(folder / "heed" / "subwords.spm"))
-    several = len(texts) > 1
+    several, cuda = len(texts) > 1, device == "cuda"
     model = engine.Translator(
-        str(folder / "ctranslate2"), device="cpu", compute_type="int8", inter_threads=threads if several else 1,
-        intra_threads=1 if several else threads,
+        str(folder / "ctranslate2"), device=device, compute_type="float16" if cuda else "int8",
+        inter_threads=threads if several and not cuda else 1, intra_threads=1 if several else threads,
     )  # fmt: skip
     start = time.perf_counter()
     tokens = vocabulary.encode(texts, out_type=str)
     found = model.translate_batch(
-        tokens, beam_size=beam, min_decoding_length=length, max_decoding_length=length, max_batch_size=1024, batch_type="tokens",
+        tokens, beam_size=beam, min_decoding_length=length, max_decoding_length=length,
+        max_batch_size=16_384 if cuda else 1024, batch_type="tokens",
         suppress_sequences=[["<pad>"], ["<unk>"], ["<s>"]],
     )  # fmt: skip
     said = [vocabulary.decode(own.hypotheses[0]) for own in found]
     return time.perf_counter() - start, said
 
 
-def transformers(folder: Path, texts: list[str], beam: int, length: int, threads: int) -> tuple[float, list[str]]:
-    """`generate` on batches of 32, sorted by length."""
+def transformers(
+    folder: Path, texts: list[str], beam: int, length: int, threads: int, device: str
+) -> tuple[float, list[str]]:
+    """`generate` on batches of 32, sorted by length; on a GPU of 256, in bfloat16."""
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig
 
@@ -39,7 +46,9 @@ def transformers(folder: Path, texts: list[str], beam: int, length: int, threads
 
     torch.set_num_threads(threads)
     tokenizer = AutoTokenizer.from_pretrained(folder / "huggingface")
-    model = AutoModelForSeq2SeqLM.from_pretrained(folder / "huggingface").eval()
+    cuda, size = device == "cuda", 256 if device == "cuda" else 32
+    number = torch.bfloat16 if cuda else torch.float32
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder / "huggingface").eval().to(device, number)
     model.generation_config = GenerationConfig(
         num_beams=beam, min_new_tokens=length, max_new_tokens=length, do_sample=False, pad_token_id=PAD, eos_token_id=LAST,
         bad_words_ids=[[PAD], [UNKNOWN], [FIRST]], decoder_start_token_id=FIRST,
@@ -48,9 +57,9 @@ def transformers(folder: Path, texts: list[str], beam: int, length: int, threads
     said = [""] * len(texts)
     order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
     with torch.inference_mode():
-        for at in range(0, len(order), 32):
-            rows = order[at : at + 32]
-            given = tokenizer([texts[row] for row in rows], padding=True, return_tensors="pt")
+        for at in range(0, len(order), size):
+            rows = order[at : at + size]
+            given = tokenizer([texts[row] for row in rows], padding=True, return_tensors="pt").to(device)
             for row, text in zip(
                 rows, tokenizer.batch_decode(model.generate(**given), skip_special_tokens=True), strict=True
             ):
@@ -58,27 +67,43 @@ def transformers(folder: Path, texts: list[str], beam: int, length: int, threads
     return time.perf_counter() - start, said
 
 
-def heed_python(folder: Path, texts: list[str], beam: int, length: int, threads: int) -> tuple[float, list[str]]:
+def heed_python(
+    folder: Path, texts: list[str], beam: int, length: int, threads: int, device: str
+) -> tuple[float, list[str]]:
     """`model.translate` of a list."""
-    model, search = _heed(folder, beam, length, threads)
-    model.translate(texts[:8], **search)  # opens what it needs
+    model, search = _heed(folder, beam, length, threads, device)
+    model.translate(texts if device == "cuda" else texts[:8], **search)  # opens what it needs; compiles all kernels
     start = time.perf_counter()
     said = [own.text for own in model.translate(texts, **search)]
     return time.perf_counter() - start, said
 
 
-def heed_search(folder: Path, texts: list[str], beam: int, length: int, threads: int) -> tuple[float, list[str]]:
+def heed_stages(*of) -> tuple[float, list[str]]:
+    """The same with one stage after another, as before they overlapped."""
+    from heed.products.translator import stages
+
+    usual, stages.CHUNK = stages.CHUNK, sys.maxsize
+    try:
+        return heed_python(*of)
+    finally:
+        stages.CHUNK = usual
+
+
+def heed_search(
+    folder: Path, texts: list[str], beam: int, length: int, threads: int, device: str
+) -> tuple[float, list[str]]:
     """The search alone: from subwords to subwords."""
-    model, search = _heed(folder, beam, length, threads)
+    model, search = _heed(folder, beam, length, threads, device)
     config, ids = model.search_config(search), model.source.encode(texts)
-    model.search_ids(ids[:8], config, [[] for _ in ids[:8]])
+    warm = ids if device == "cuda" else ids[:8]
+    model.search_ids(warm, config, [[] for _ in warm])
     start = time.perf_counter()
     found = model.search_ids(ids, config, [[] for _ in ids])
     seconds = time.perf_counter() - start
     return seconds, [" ".join(model.target.decode(own[0].tokens).split()) for own in found]
 
 
-def _heed(folder: Path, beam: int, length: int, threads: int):
+def _heed(folder: Path, beam: int, length: int, threads: int, device: str):
     import torch
 
     import heed
@@ -86,7 +111,7 @@ def _heed(folder: Path, beam: int, length: int, threads: int):
 
     torch.set_num_threads(threads)
     # drawn weights loop, and would be searched again
-    return heed.load(folder / "heed", "cpu"), {"beam": beam, "min_length": length, "max_length": length, **UNGUARDED}
+    return heed.load(folder / "heed", device), {"beam": beam, "min_length": length, "max_length": length, **UNGUARDED}
 
 
 def import_torch(*of) -> tuple[float, list[str]]:
@@ -100,13 +125,16 @@ SYSTEMS = {
     "ctranslate2": ctranslate2,
     "transformers": transformers,
     "heed, Python": heed_python,
+    "heed, Python, without overlap": heed_stages,
     "heed, the search alone": heed_search,
 }
 
 
-def main(name: str, folder: str, source: str, out: str, *numbers: str) -> None:
+def main(
+    name: str, folder: str, source: str, out: str, beam: str, length: str, threads: str, device: str = "cpu"
+) -> None:
     texts = Path(source).read_text("utf-8").splitlines()
-    seconds, said = SYSTEMS[name](Path(folder), texts, *map(int, numbers))
+    seconds, said = SYSTEMS[name](Path(folder), texts, int(beam), int(length), int(threads), device)
     Path(out).write_text("".join(f"{line}\n" for line in said), encoding="utf-8", newline="\n")
     print(json.dumps({"seconds": seconds}))
 

@@ -128,7 +128,7 @@ def _make_quick() -> None:
     from heed.runs import backtranslate, distill
 
     backtranslate.BLOCK = distill.BLOCK = text_batches.CHUNK = BLOCK
-    phrasebook.write = partial(phrasebook.write, valid=BLOCK, test=BLOCK)
+    phrasebook.write = partial(phrasebook.write, valid=BLOCK)
     viewer.find_fonts, viewer.font_faces = lambda text: None, lambda fonts: ""
     fork = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda method=None: fork

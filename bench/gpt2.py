@@ -55,6 +55,13 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--rounds", type=int, default=3, help="how often each has its turn (default: 3)")
     top.add_argument("--steps", type=int, default=10, help="of training in a round (default: 10)")
     top.add_argument("--seconds", type=float, default=1.0, help="a round of generating takes at least (default: 1)")
+    top.add_argument(
+        "--length",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="training: windows of N tokens, as many as fill the same batch",
+    )
     top.add_argument("--batch", type=int, help="windows in a batch of training (default: 32)")
     top.add_argument("--dropout", type=float, default=0.0, help="of all, while training (default: 0)")
     top.add_argument("--threads", type=int, default=1, help="of each process (default: 1)")
@@ -76,7 +83,16 @@ def chosen_rows(args: argparse.Namespace) -> list[TextRow]:
     rows = [row for row in TEXT_ROWS if row.name in wanted]
     rows = [dataclasses.replace(row, batch=args.batch or row.batch) if row.training else row for row in rows]
     rows = [quick(row) for row in rows] if args.quick else rows
+    rows = [own for row in rows for own in lengthened(row, args.length or ())]
     return [dataclasses.replace(row, shape=dataclasses.replace(row.shape, dropout=args.dropout)) for row in rows]
+
+
+def lengthened(row: TextRow, lengths: Sequence[int]) -> list[TextRow]:
+    """A row of training with windows of each of these lengths, and about as many tokens in a batch; another row as it is."""
+    if not row.training or not lengths:
+        return [row]
+    tokens = row.batch * row.length
+    return [dataclasses.replace(row, name=f"{row.name}-{n}", length=n, batch=max(1, tokens // n)) for n in lengths]
 
 
 def chosen_systems(row: TextRow, args: argparse.Namespace) -> tuple[list[System], list[str]]:

@@ -21,7 +21,13 @@ from heed.training.schedule import constant
 def build(row: TrainRow, device: str, how: str) -> Callable[[int], int]:
     """What makes so many steps, and tells how many target tokens they had."""
     place, s = choose_device(device), row.shape
-    sizes = {"dim": s.dim, "heads": s.heads, "hidden": s.hidden, "dropout": s.dropout, "max_length": 256}
+    sizes = {
+        "dim": s.dim,
+        "heads": s.heads,
+        "hidden": s.hidden,
+        "dropout": s.dropout,
+        "max_length": max(256, row.length),
+    }
     config = TransformerConfig(s.vocab, encoder_layers=s.layers, decoder_layers=s.layers, **sizes)
     model = Transformer(config).to(place)
     objective, passes = CrossEntropy(SMOOTHING), None

@@ -232,7 +232,8 @@ def draw_without_cache(model: ImageTransformer, count: int, seed: int) -> np.nda
     c, device = model.config, next(model.parameters()).device
     generator = torch.Generator(device).manual_seed(seed)
     values = torch.zeros(count, c.max_length, c.channels // c.values, dtype=torch.long, device=device)
+    state = model.start_images(count)
     for turn in range(c.max_length):
         states = model.pixel_states(model.in_place(values))[:, turn]
-        values[:, turn] = model.sample_values(states, turn, values.flatten(1), 1.0, generator)
+        values[:, turn] = model.sample_values(states, turn, state._replace(values=values.flatten(1)), 1.0, generator)
     return model.in_place(values).cpu().numpy()

@@ -19,15 +19,16 @@ class Job:
     after: tuple[str, ...] = ()
     share: float = 1.0  # of the device: jobs run while the sum is at most 1; 0 is for jobs of the CPU
     environment: Mapping[str, str] = field(default_factory=dict)
+    limit: float = float("inf")  # seconds; a job that takes longer is ended, and has failed
 
 
 def train(
     name: str, recipe: str | None, folder: Path, settings: Iterable[str] = (), options: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The command that trains a run, or resumes it where there is a recipe, without its report."""
+    """The command that trains a run, or resumes it, without its report."""
     chosen = [part for setting in settings for part in ("--set", setting)]
-    start = [recipe, "--resume"] if recipe else []
-    return (*HEED, "train", *start, "--out", str(folder / name), "--no-report", *options, *chosen)
+    start = [recipe] if recipe else []
+    return (*HEED, "train", *start, "--resume", "--out", str(folder / name), "--no-report", *options, *chosen)
 
 
 class Jobs:
@@ -84,9 +85,12 @@ class Jobs:
             self.waiting.remove(job)
 
     def _collect(self) -> None:
-        for name, (_, process, begin) in list(self.running.items()):
+        for name, (job, process, begin) in list(self.running.items()):
             if process.poll() is None:
-                continue
+                if time.monotonic() - begin < job.limit:
+                    continue
+                process.kill()
+                process.wait()
             del self.running[name]
             self.ended[name] = process.returncode
             row = {"name": name, "code": process.returncode, "seconds": round(time.monotonic() - begin, 1)}

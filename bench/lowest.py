@@ -66,7 +66,9 @@ def main(arguments: list[str] | None = None) -> int:
             str(ROOT),
         ]
         pytest = environment.command("python", *command, *tests)
-        return subprocess.run(pytest, cwd=ROOT, env=environment.environment()).returncode
+        variables = environment.environment()
+        del variables["PYTHONSAFEPATH"]  # some tests start processes that import from tests/
+        return subprocess.run(pytest, cwd=ROOT, env=variables).returncode
     finally:
         if options.keep is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,7 @@ def build(row: TrainRow, device: str, how: str) -> Callable[[int], int]:
         vocab_size=s.vocab, d_model=s.dim, encoder_layers=s.layers, decoder_layers=s.layers, encoder_attention_heads=s.heads,
         decoder_attention_heads=s.heads, encoder_ffn_dim=s.hidden, decoder_ffn_dim=s.hidden, dropout=s.dropout,
         attention_dropout=0.0, activation_dropout=0.0, activation_function="relu", scale_embedding=True,
-        max_position_embeddings=256, pad_token_id=PAD, eos_token_id=LAST, decoder_start_token_id=FIRST,
+        max_position_embeddings=max(256, row.length), pad_token_id=PAD, eos_token_id=LAST, decoder_start_token_id=FIRST,
         forced_eos_token_id=None,
     )  # fmt: skip
     return plain.trainer(MarianMTModel(config), _objective, row, device, how)

@@ -2,8 +2,8 @@
 
 import ast
 import math
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,9 +18,10 @@ def nearest(path: Path, tests: Sequence[Path], most: int, inside: Iterable[str] 
     """The test files to try for a fault in the functions and classes `inside` a module, the most likely first."""
     folder, words = TESTS / path.relative_to(SOURCE / "heed").parent, _words(path, inside)
     tests = tuple(test for test in tests if not test.relative_to(ROOT).as_posix().startswith(NOT_TRIED))
+    away = _steps(path, tests)
 
     def relevance(test: Path) -> float:
-        named, steps = test.parent == folder and path.stem in test.stem, _steps(test).get(path, math.inf)
+        named, steps = test.parent == folder and path.stem in test.stem, away.get(test, math.inf)
         shared = sum(_rarity(word, tests) * (1 + (word in test.stem)) for word in words if word in _text(test))
         return NAMED * named + IMPORTED / steps + SAME_FOLDER * (test.parent == folder) + shared
 
@@ -47,26 +48,59 @@ def _rarity(word: str, tests: tuple[Path, ...]) -> float:
 
 
 @cache
+def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """The imports of a file, inside functions too."""
+    return [one for one in _statements(ast.parse(path.read_bytes())) if isinstance(one, ast.Import | ast.ImportFrom)]
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements inside a statement. `ast.walk` would visit their expressions too, which takes many times as long."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for one in getattr(node, field, ()):
+            yield one
+            yield from _statements(one)
+
+
+@cache
 def imported(path: Path) -> frozenset[Path]:
     """The files of Heed and of its tests that a file imports, wherever in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    for node in import_statements(path):
+        names = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module, *(f"{node.module}.{name}" for name in names)] if node.module else []
         for name in names:
-            own = (SOURCE if name.split(".")[0] == "heed" else ROOT).joinpath(*name.split("."))
-            found |= {file for file in (own.with_suffix(".py"), own / "__init__.py") if file.is_file()}
+            found |= _files(name)
     return frozenset(found - {path})
 
 
 @cache
-def _steps(test: Path) -> dict[Path, int]:
-    """How many imports away each file is from a test file."""
-    found, waiting = {test: 0}, deque([test])
+def _files(name: str) -> frozenset[Path]:
+    """The file of a module, if it is one of Heed or of its tests."""
+    own = (SOURCE if name.split(".")[0] == "heed" else ROOT).joinpath(*name.split("."))
+    return frozenset(file for file in (own.with_suffix(".py"), own / "__init__.py") if file.is_file())
+
+
+@cache
+def _importers(tests: tuple[Path, ...]) -> dict[Path, set[Path]]:
+    """The files that import a file, among the tests and what they import."""
+    found, seen, waiting = defaultdict(set), set(tests), list(tests)
     while waiting:
-        path = waiting.popleft()
-        for one in imported(path) - found.keys():
-            found[one] = found[path] + 1
-            waiting.append(one)
+        path = waiting.pop()
+        for one in imported(path):
+            found[one].add(path)
+            if one not in seen:
+                seen.add(one)
+                waiting.append(one)
+    return found
+
+
+def _steps(path: Path, tests: tuple[Path, ...]) -> dict[Path, int]:
+    """How many imports away a file is from each file that needs it."""
+    found, waiting, importers = {path: 0}, deque([path]), _importers(tests)
+    while waiting:
+        one = waiting.popleft()
+        for importer in importers.get(one, set()) - found.keys():
+            found[importer] = found[one] + 1
+            waiting.append(importer)
     return found

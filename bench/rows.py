@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,6 +71,15 @@ class TextRow:
 
 
 Row = TrainRow | TranslateRow | TextRow
+
+
+def train_rows(lengths: Iterable[int]) -> list[TrainRow]:
+    """Translators with texts of up to these lengths."""
+    return [
+        TrainRow(f"{name}-{n}", shape, n, 25_600) for name, shape in (("base", BASE), ("big", BIG)) for n in lengths
+    ]
+
+
 GPT2 = Shape(50_257, 768, 12, 3072, 12, 0.0)
 TEXT_ROWS = [
     TextRow("train", GPT2, batch=32, length=1024, training=True),
@@ -78,7 +88,7 @@ TEXT_ROWS = [
     TextRow("64-sample", GPT2, batch=64, length=128, prompt=64, sampled=True),
 ]
 ROWS = {
-    "train": [TrainRow(f"{name}-{n}", shape, n, 25_600) for name, shape in (("base", BASE), ("big", BIG)) for n in (32, 128)],
+    "train": train_rows((32, 128)),
     "translate": [
         TranslateRow("1-greedy", BASE, 1, 1),
         TranslateRow("1-beam", BASE, 1, 5),
@@ -93,7 +103,7 @@ CUDA_ONLY = {"1024-beam"}
 def quick(row: Row) -> Row:
     """The same row so small that it takes no time, and says nothing about speed."""
     if isinstance(row, TrainRow):
-        return dataclasses.replace(row, shape=TOY, length=row.length // 4, slots=256)
+        return dataclasses.replace(row, shape=TOY, length=row.length // 4, slots=max(256, row.length // 4))
     if isinstance(row, TextRow):
         return dataclasses.replace(row, shape=TOY, batch=min(row.batch, 3), length=12, prompt=min(row.prompt, 5))
     return dataclasses.replace(row, shape=TOY, batch=min(row.batch, 3), source=5, target=4)

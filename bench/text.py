@@ -22,7 +22,12 @@ def model(row: TextRow) -> GPT2:
     sizes = {"dim": s.dim, "heads": s.heads, "hidden": s.hidden, "layers": s.layers}
     return GPT2(
         GPT2Config(
-            s.vocab, **sizes, max_length=1024, dropout=s.dropout, attention_dropout=s.dropout, choice_dropout=0.0
+            s.vocab,
+            **sizes,
+            max_length=max(1024, row.length),
+            dropout=s.dropout,
+            attention_dropout=s.dropout,
+            choice_dropout=0.0,
         )
     )
 

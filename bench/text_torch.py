@@ -47,7 +47,7 @@ class Decoder(nn.Module):
 
 def build(row: TextRow, device: str, how: str) -> Callable[[int], int]:
     torch.manual_seed(1)
-    return text.trainer(Decoder(row.shape, 1024), _objective, row, device, how)
+    return text.trainer(Decoder(row.shape, max(1024, row.length)), _objective, row, device, how)
 
 
 def _objective(model: nn.Module, tokens: Tensor, expected: Tensor) -> Tensor:

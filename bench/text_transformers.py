@@ -23,7 +23,7 @@ def made(row: TextRow) -> GPT2LMHeadModel:
     """With the weights of heed's model."""
     s = row.shape
     config = GPT2Config(
-        vocab_size=s.vocab, n_positions=1024, n_embd=s.dim, n_layer=s.layers, n_head=s.heads, n_inner=s.hidden,
+        vocab_size=s.vocab, n_positions=max(1024, row.length), n_embd=s.dim, n_layer=s.layers, n_head=s.heads, n_inner=s.hidden,
         resid_pdrop=s.dropout, embd_pdrop=s.dropout, attn_pdrop=s.dropout, attn_implementation="sdpa",
         bos_token_id=None, eos_token_id=None,
     )  # fmt: skip

@@ -5,12 +5,22 @@ One process has it, with torch and the kernels, and forks for each program: what
 
 import functools
 import importlib
-import inspect
 import json
 import os
 import subprocess
 import sys
 import traceback
+from types import FunctionType, ModuleType
+
+# what the first kernel, gradient, comparison and step of an optimizer import: every program would do so again
+LATE = (
+    "triton.compiler.code_generator",
+    "triton.experimental.gluon",
+    "torch.fx.experimental.symbolic_shapes",
+    "torch.distributed.tensor",
+    "torch._dynamo",
+    "heed.training.loop",
+)
 
 
 @functools.cache
@@ -50,10 +60,18 @@ def _prepare() -> None:
 
     for name in ("training.accelerated.cuda_graph_step", "models.transformer", "tasks.sequence_loss", "decoding.cuda"):
         importlib.import_module(f"heed.{name}")  # with torch and the kernels
-    # for every call of a kernel's function the interpreter looks through the language for what it replaces
-    interpreter.inspect = type(inspect)("inspect")
-    interpreter.inspect.__dict__.update(vars(inspect))
-    interpreter.inspect.getmembers = functools.cache(inspect.getmembers)
+    for name in LATE:
+        importlib.import_module(name)
+    _keep_patched(interpreter)
+
+
+def _keep_patched(interpreter: ModuleType) -> None:
+    """Replace the functions of Triton's language once. The interpreter would do so for each call within a kernel."""
+    import triton.language as tl
+
+    scope = interpreter._patch_lang(FunctionType(_serve.__code__, {"tl": tl, "core": tl.core}))
+    scope._changes.clear()  # nothing is put back
+    interpreter._patch_lang = lambda function: scope
 
 
 def _run(program: str, answer: int) -> None:

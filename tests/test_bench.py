@@ -272,6 +272,26 @@ def test_a_gpu_or_a_python_that_is_not_there_is_said_in_a_sentence(monkeypatch, 
     assert said in capsys.readouterr().err
 
 
+def test_rows_of_other_lengths():
+    args = command.parser().parse_args(
+        ["train", "--device", "cuda", "--length", "256", "4096", "--rows", "base-256", "big-4096"]
+    )
+    assert [(row.name, row.length, row.slots) for row in command.chosen_rows(args, "train")] == [
+        ("base-256", 256, 25_600),
+        ("big-4096", 4096, 25_600),
+    ]
+    args = command.parser().parse_args(["train", "--length", "2048", "--quick"])
+    for row in command.chosen_rows(args, "train"):
+        assert [max(map(max, data.lengths(batch))) for batch in data.full(row)] == [512] * data.SETS
+
+
+@pytest.mark.parametrize("words", ["translate --length 256", "train --length 1", "train --length 64 --rows base-32"])
+def test_a_length_that_makes_no_row_is_refused(words, capsys):
+    with pytest.raises(SystemExit):
+        command.main(words.split())
+    assert "--length is for train, and at least 2" in (said := capsys.readouterr().err) or "--rows has base-32" in said
+
+
 def test_who_is_not_installed_is_left_out_with_a_line(monkeypatch):
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "ctranslate2" else object())
     monkeypatch.setattr(command.machine, "has_bf16", lambda: False)

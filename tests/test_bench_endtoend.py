@@ -52,7 +52,10 @@ def test_files_of_one_line_of_all_and_of_four_times_as_many(tmp_path):
     assert lines["memory"][:5] == lines["bulk"] and lines["bulk"][:1] == lines["one"]
 
 
-@pytest.mark.parametrize("name", ["heed, Python", "heed, the search alone", "ctranslate2", "transformers"])
+@pytest.mark.parametrize(
+    "name",
+    ["heed, Python", "heed, Python, without overlap", "heed, the search alone", "ctranslate2", "transformers"],
+)
 @pytest.mark.filterwarnings("default")
 def test_every_system_writes_a_translation_of_each_line(models, tmp_path, capsys, name):
     source = endtoend.write_texts(tmp_path, 3)["bulk"]
@@ -69,6 +72,25 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("endtoend")
     shared.write(folder, endtoend.SHAPES["toy"], ["transformers", "ctranslate2"])
     return folder
+
+
+def test_names_are_those_of_the_systems(tmp_path, capsys):
+    asked = endtoend.Asked(tmp_path, endtoend.write_texts(tmp_path, 2)["bulk"], 5, 25, 1)
+    every = {*endtoend.one_sentence(asked, tmp_path), *endtoend.bulk(asked, tmp_path)}
+    assert every == {*endtoend.NAMES}
+    with pytest.raises(SystemExit):
+        endtoend.main(["--systems", "nobody"])
+    assert "no system is called nobody: choose from import torch, heed translate," in capsys.readouterr().err
+
+
+def test_the_device_is_told_unless_it_is_the_cpu(monkeypatch, tmp_path):
+    """An older checkout, which is measured beside, does not know it."""
+    asked, told = endtoend.Asked(tmp_path, endtoend.write_texts(tmp_path, 2)["bulk"], 5, 25, 1), []
+    monkeypatch.setattr(endtoend, "measure", lambda command, *of: told.append(command))
+    for own in (asked, asked._replace(device="cuda")):
+        endtoend.library("heed, Python", own)(), endtoend.command_line(own, False)()
+    assert [command[-1] for command in told[::2]] == ["1", "cuda"]
+    assert [command[command.index("--device") + 1] for command in told[1::2]] == ["cpu", "cuda"]
 
 
 def test_the_guards_are_off_in_both_ways():

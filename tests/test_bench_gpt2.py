@@ -65,6 +65,13 @@ def test_all_who_generate_say_the_same(row):
     assert all(run.said == runs[0].said for run in runs)
 
 
+def test_windows_of_other_lengths_fill_the_same_batch():
+    args = gpt2.parser().parse_args(["--device", "cuda", "--rows", "train", "1-greedy", "--length", "256", "4096"])
+    found = [(row.name, row.batch, row.length) for row in gpt2.chosen_rows(args)]
+    assert found == [("train-256", 128, 256), ("train-4096", 8, 4096), ("1-greedy", 1, 128)]
+    assert text.model(dataclasses.replace(TRAIN, length=2048)).config.max_length == 2048
+
+
 def test_sampled_rows_have_their_length():
     for module, how in ((text_heed, "auto"), (text_transformers, "dynamic"), (text_ctranslate2, "float32")):
         run = module.build(SAMPLE, "cpu", how)

@@ -77,6 +77,12 @@ def test_sheets_show_what_was_given_what_was_drawn_and_where_it_came_from(tmp_pa
     runs = ["--draw", str(tmp_path / "draw"), "--enlarge", str(tmp_path / "enlarge"), "--device", "cpu"]
     assert image_sheets.main([*runs, "--out", str(tmp_path / "sheets"), "--images", "2", "--variants", "2"]) == 0
     assert capsys.readouterr().out.count(" images\n") == 3
+    again = [*runs[2:], "--samples", str(tmp_path / "sheets" / "images-samples.png"), "--out", str(tmp_path / "again")]
+    assert image_sheets.main([*again, "--images", "2", "--variants", "2"]) == 0
+    assert len({(tmp_path / own / "images-enlarged.png").read_bytes() for own in ("sheets", "again")}) == 1
+    with pytest.raises(SystemExit):
+        image_sheets.main(runs[2:])
+    assert "add either --draw or --samples" in capsys.readouterr().err
     scale = 16  # of 4 pixels
 
     def cell(name, row, column):

@@ -4,6 +4,8 @@ import pytest
 from bench import first_things
 from bench.first_things import First
 
+from heed.data.synthetic.phrasebook import corpus, talk
+
 
 @pytest.mark.parametrize(
     "one, other",
@@ -53,3 +55,19 @@ def test_the_list_has_200_texts_with_references(tmp_path):
         ValueError, match=r"short.tsv:1: a line has a topic, a Korean text and references, between tabs"
     ):
         first_things.read(tmp_path / "short.tsv")
+
+
+def test_the_fit_is_measured_on_what_was_seen_and_on_what_was_held_out():
+    expressions, held = first_things.fit_sample(40)
+    known = {one.korean + "?" * one.asks: one.english for one in talk.EXPRESSIONS}
+    assert len({*expressions}) == 40 and all(known[source] == target for source, target in expressions)
+    bags = {corpus.split_of([(word, 0) for word in target.rstrip(".?").split()]) for _, target in held}
+    assert len({*held}) == 40 and "test" in bags
+    assert (expressions, held) == first_things.fit_sample(40)
+    assert first_things.matching(["it's hot", "No"], [("더워", "It is hot."), ("네", "Yes.")]) == "1 of 2 (50.0 %)"
+
+
+def test_the_two_lists_are_read_and_no_text_is_twice_in_one():
+    for path in (first_things.LIST, first_things.LIST.with_name("first_things_valid.tsv")):
+        texts = [one.korean for one in first_things.read(path)]
+        assert len(texts) >= 200 and len({*texts}) == len(texts)

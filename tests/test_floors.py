@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from bench.near_tests import import_statements
 
 import heed
 
@@ -25,7 +26,7 @@ SOURCE = Path(heed.__file__).parent
 def imports(path: Path) -> set[str]:
     """What stands after `heed.` in every import of a file, inside functions too."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("heed.")}
         elif isinstance(node, ast.ImportFrom):
@@ -78,7 +79,7 @@ def module(path: Path) -> str:
 def imported_modules(path: Path, known: set[str]) -> set[str]:
     """The modules that a file imports anywhere, inside functions and for type checkers too."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -115,6 +116,11 @@ def test_a_circle_is_found():
         ("import heed.cli.main as main, os", {"cli"}),
         ("from heed import lab, config", {"lab", "config"}),
         ("def f():\n    if True:\n        from heed.runs.train import run", {"runs"}),
+        ("match f(lambda x: x):\n    case 1:\n        import heed.lab", {"lab"}),
+        (
+            "try:\n    pass\nexcept E:\n    import heed.lab\nelse:\n    import heed.nn\nfinally:\n    import heed.bulk",
+            {"lab", "nn", "bulk"},
+        ),
         ("import torch\nfrom heedless.cli import x", set()),
     ],
 )

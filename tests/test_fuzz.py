@@ -16,7 +16,7 @@ from bench.fuzz.readers import READERS
 SLOW = {
     "model": 15, "huggingface": 10, "vocabularies": 30, "pickle": 30, "recipe": 60, "document-md": 40, "document-docx": 40, "document-html": 80,
     "document-txt": 80, "document-tsv": 80, "document-srt": 80, "document-vtt": 80, "checkpoint": 80, "sentence-transformers": 80, "run": 80, "log": 80,
-    "family-model": 15, "interactions": 80, "vocoder": 30, "pronunciations": 80,
+    "family-model": 15, "interactions": 80, "vocoder": 30, "pronunciations": 80, "huggingface-media": 15, "journal": 80,
 }  # fmt: skip
 
 

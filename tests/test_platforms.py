@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -177,3 +178,20 @@ def test_without_any_way_to_know_its_memory_a_process_goes_on(monkeypatch):
 
 def test_the_memory_of_this_process_is_told_in_bytes():
     assert 10 << 20 < memory_limit._used()() < 100 << 30
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="a system without make")
+@pytest.mark.parametrize(
+    ("target", "code", "says"),
+    [
+        ("browser", 2, "install Chromium or Chrome and put it on PATH (macOS: brew install --cask chromium;"),
+        ("espeak", 0, "espeak-ng is not installed: the tests of heed speak-corpus are skipped (macOS: brew install"),
+    ],
+)
+def test_without_apt_get_make_says_what_to_install(target, code, says, tmp_path):
+    if any(Path("/Applications", name).exists() for name in ("Chromium.app", "Google Chrome.app")):
+        pytest.skip("a browser is installed outside of PATH")
+    made = subprocess.run(
+        [shutil.which("make"), target], cwd=ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert made.returncode == code and says in made.stderr

@@ -13,6 +13,7 @@ class Reader(NamedTuple):
     seeds: Callable[[], Iterable[Case]]
     read: Callable[[Path], Any]
     words: Sequence[str] = ()  # of the format, beside those in Heed's code
+    refuses: bool = False  # some valid cases too, since it reads each in one of several ways
 
 
 def save(case: Case, folder: Path) -> None:

@@ -89,7 +89,7 @@ def _package(name: str, task: str, processors: dict[str, Any], facts: dict[str, 
     return Package(system.model(system.config(**SHAPE, **shape)).eval(), task, processors, facts)
 
 
-def _packages() -> Iterable[Package]:
+def packages() -> Iterable[Package]:
     images, labels = Images(8, 3, (0.5,) * 3, (0.25,) * 3), Labels(["dots", "lines"])
     picture = {"size": 8, "labels": 2, "layers": 1}
     yield _package("vit", "image-classification", {"images": images, "labels": labels}, {}, patch=4, **picture)
@@ -108,7 +108,7 @@ def _packages() -> Iterable[Package]:
 
 
 def _model_seeds() -> Iterable[Case]:
-    for package in _packages():
+    for package in packages():
         case = written(lambda folder, package=package: loading.write_package(package, folder))
         yield unverified(case)
         yield case

@@ -44,7 +44,7 @@ KINDS = (
 SIZE = 400  # of a vocabulary: all bytes and some pieces
 
 
-def _texts() -> list[str]:
+def texts() -> list[str]:
     return [pair.target for pair in phrasebook.pairs("train", 150)]  # few characters: small vocabularies
 
 
@@ -52,12 +52,12 @@ def _learned(kind: str) -> Any:
     """A small vocabulary of a kind; "spm" is heed's own."""
     torch.manual_seed(0)
     if kind == "spm":
-        return sentencepiece.learn(_texts(), SubwordsConfig(), SIZE)
+        return sentencepiece.learn(texts(), SubwordsConfig(), SIZE)
     if kind == "words":
-        return words.learn(_texts(), SubwordsConfig(least=1, size=100))
+        return words.learn(texts(), SubwordsConfig(least=1, size=100))
     if kind in ("characters", "bytes"):
-        return characters.learn(kind, _texts(), SubwordsConfig(), ["code"] if kind == "characters" else [])
-    return vocabularies.learn(kind, _texts(), SIZE)[0]
+        return characters.learn(kind, texts(), SubwordsConfig(), ["code"] if kind == "characters" else [])
+    return vocabularies.learn(kind, texts(), SIZE)[0]
 
 
 def _model(name: str, vocabulary: Any, **shape: Any) -> nn.Module:
@@ -130,8 +130,9 @@ def _sentence_seeds() -> Iterable[Case]:
     case = written(lambda folder: huggingface.write(package, folder))
     case = {name: data for name, data in case.items() if name.endswith(".json") and name != "tokenizer.json"}
     yield case
+    older = {**case, "modules.json": case["modules.json"].replace(b'"path": ""', b'"path": "0_Transformer"')}
     yield {
-        name if "/" in name or name == "modules.json" else f"0_Transformer/{name}": data for name, data in case.items()
+        name if "/" in name or name == "modules.json" else f"0_Transformer/{name}": data for name, data in older.items()
     }
 
 
@@ -204,7 +205,7 @@ def _read_checkpoint(folder: Path) -> None:
 
 def _run_seeds() -> Iterable[Case]:
     collector = contamination.HashCollector()
-    for text in _texts()[:9]:
+    for text in texts()[:9]:
         collector.add(text)
 
     def write(folder: Path) -> None:

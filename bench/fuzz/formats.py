@@ -180,6 +180,6 @@ def _settings(data: bytes, rng: random.Random, words: Words, others: Sequence[by
 
 
 FORMATS = {
-    ".json": _json, ".jsonl": _json_lines, ".safetensors": _safetensors, ".docx": _zip, ".bin": _zip, ".gz": _packed(gzip.decompress, lambda data: gzip.compress(data, 1)),
+    ".json": _json, ".jsonl": _json_lines, ".journal": _json_lines, ".safetensors": _safetensors, ".docx": _zip, ".bin": _zip, ".gz": _packed(gzip.decompress, lambda data: gzip.compress(data, 1)),
     ".xz": _packed(lzma.decompress, lambda data: lzma.compress(data, preset=0)), ".toml": _settings,
 }  # fmt: skip

@@ -262,7 +262,9 @@ def quick(reader: Reader, cases: int, seed: int, folder: Path) -> list[tuple[Cas
     for number in range(cases):
         case = pool[number] if number < len(pool) else formats.mutate(rng.choice(pool), rng, words, pool)
         place.put(case)
-        if (failure := attempt(reader.read, folder)) is not None:
+        if number < len(pool) and not reader.refuses:
+            reader.read(folder)  # no error at all: damages to what cannot be read test little
+        elif (failure := attempt(reader.read, folder)) is not None:
             found.append((case, failure))
     return found
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.fuzz import families, folders, images, sounds
+from bench.fuzz import families, folders, images, media_folders, sounds
 from bench.fuzz.cases import Case, Reader
 from heed.data import conll, readers, squad, tables
 from heed.data.documents import Boundaries
@@ -22,7 +22,7 @@ from heed.data.vectors import reading, store
 from heed.evaluation import alignment
 from heed.runs import distill, recipe
 from heed.runs.report.log import read_training
-from heed.service.http import limits, runs
+from heed.service.http import runs
 from heed.text import documents, glossary
 from heed.text.inline import Translated
 
@@ -191,6 +191,8 @@ def _read_alignment(folder: Path) -> None:
 
 
 def _read_keys(folder: Path) -> None:
+    from heed.service.http import limits  # needs uvicorn, which a machine that only trains may lack
+
     for path in folder.iterdir():
         limits.read_keys(path)
 
@@ -248,12 +250,12 @@ def _one(name: str, data: bytes) -> Callable[[], list[Case]]:
 READERS: dict[str, Reader] = {
     "pairs": Reader(_pair_seeds, _read_pairs),
     "texts": Reader(lambda: [{name: data} for name, data in _packings("s", SOURCE).items()], _read_texts),
-    "tables": Reader(_table_seeds, _read_table, ("text", "choices", "label", "A", "B", "1", "3")),
-    "conll": Reader(_one("a.conll", CONLL), _read_conll, ("B-PER", "I-PER", "E-PER", "S-LOC", "L-X", "U-X", "O", "B-", "-", "I")),
+    "tables": Reader(_table_seeds, _read_table, ("text", "choices", "label", "A", "B", "1", "3"), refuses=True),
+    "conll": Reader(_one("a.conll", CONLL), _read_conll, ("B-PER", "I-PER", "E-PER", "S-LOC", "L-X", "U-X", "O", "B-", "-", "I"), refuses=True),
     "squad": Reader(_one("a.json", json.dumps(SQUAD).encode()), _read_squad, ("data", "paragraphs", "context", "qas", "answers")),
-    "vectors": Reader(_vector_seeds, _read_vectors, ("3 4\n", "4 3\n", "1.0 ", "cat", "\x80\x04", "PK\x03\x04")),
+    "vectors": Reader(_vector_seeds, _read_vectors, ("3 4\n", "4 3\n", "1.0 ", "cat", "\x80\x04", "PK\x03\x04"), refuses=True),
     "glossary": Reader(lambda: [{"g.tsv": TERMS}, {"g.json": b'{"cat": "dog", "a b": "c"}'}], _read_glossary),
-    "recipe": Reader(_recipe_seeds, _read_recipe),
+    "recipe": Reader(_recipe_seeds, _read_recipe, refuses=True),
     "log": Reader(_log_seeds, _read_log, ("step", "valid", "kind", "loss")),
     "alignment": Reader(lambda: [{"a.align": b"0-0 1-2 2?3\n\n3p4 10-11\n"}], _read_alignment),
     "keys": Reader(lambda: [{"keys.txt": b"# keys\nabc 60 10000\ndef - 5\nghi # x\n"}], _read_keys),
@@ -267,4 +269,5 @@ READERS: dict[str, Reader] = {
     **folders.READERS,
     **sounds.READERS,
     **families.READERS,
+    **media_folders.READERS,
 }  # fmt: skip

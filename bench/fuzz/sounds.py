@@ -60,7 +60,10 @@ def _read_stored(folder: Path) -> None:
 READERS: dict[str, Reader] = {
     "sound": Reader(_sound_seeds, _read_sound, ("RIFF", "WAVE", "fmt ", "data", "fLaC", "ID3")),
     "recordings": Reader(
-        lambda: [{"t.tsv": b"a.wav\tone\ta\na.wav\ttwo\n", "a.wav": b"RIFF"}, {"metadata.csv": b"a|One|one\n"}],
+        lambda: [
+            {"t.tsv": b"a.wav\tone\ta\na.wav\ttwo\n", "a.wav": b"RIFF"},
+            {"metadata.csv": b"a|One|one\n", "wavs/a.wav": b"RIFF"},
+        ],
         _read_table,
         ("\t", "|"),
     ),

@@ -7,9 +7,9 @@ from bench import million
 from bench.million import Journal, Sample, Watched, failures, parts
 
 from heed.bulk import recorded
-from heed.bulk.staged import Chunk
 from heed.cli import translate
 from heed.cli.main import main
+from heed.data.staged import Chunk
 from tests.bulk.killing import Killed
 
 

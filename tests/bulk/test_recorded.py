@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from heed.bulk.recorded import RecordedFile
-from heed.bulk.staged import Chunk, chunks
+from heed.bulk.recorded import RecordedFile, line_hash
+from heed.data.staged import Chunk, chunks
 
 LINES = [f"줄 {number}" for number in range(11)]
 SETTINGS = {"weights": ["abc"], "beam": 5}
@@ -101,14 +101,29 @@ def test_a_journal_that_says_nothing_is_not_believed(out, damaged):
         other.resume(chunks(LINES, 3))
 
 
+def change_block(file, damage, hashed):
+    """Change the second block of a journal; `hashed`: and its hash too."""
+    first, *blocks = file.journal.read_text("utf-8").splitlines()
+    block = json.loads(blocks[1]) | damage
+    blocks[1] = json.dumps(block | {"sha256": line_hash(block)} if hashed else block)
+    file.journal.write_text("\n".join([first, *blocks]) + "\n", encoding="utf-8", newline="\n")
+
+
 @pytest.mark.parametrize(
-    "damage", [{"bytes": -1}, {"bytes": "9"}, {"inputs": True}, {"read": None}, {"written": 3}], ids=str
+    "damage",
+    [{"bytes": -1}, {"bytes": "9"}, {"bytes": 1 << 50}, {"inputs": True}, {"read": None}, {"written": 3}],
+    ids=str,
 )
 def test_a_record_that_makes_no_sense_ends_the_journal(out, damage):
-    file = begin(out, 3)
-    first, *blocks = file.journal.read_text("utf-8").splitlines()
-    blocks[1] = json.dumps(json.loads(blocks[1]) | damage)
-    file.journal.write_text("\n".join([first, *blocks]) + "\n", encoding="utf-8", newline="\n")
+    change_block(begin(out, 3), damage, hashed=True)
+    assert resume(out)[0] == 1
+    assert out.read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize("damage", [{"note": 4}, {"note": None}, {"other": 1}, {"sha256": None}], ids=str)
+def test_a_record_that_was_changed_ends_the_journal(out, damage):
+    """Sums and counts of whole files are made from the notes."""
+    change_block(begin(out, 3), damage, hashed=False)
     assert resume(out)[0] == 1
     assert out.read_bytes() == WHOLE
 
@@ -142,6 +157,14 @@ def test_another_input_is_refused(out, lines, words):
     begin(out, 3)
     with pytest.raises(ValueError, match=words):
         resume(out, lines)
+
+
+def test_notes_of_any_kind_come_back(out):
+    with RecordedFile(out, SETTINGS, HEAD) as file:
+        for chunk, note in zip(chunks(LINES, 3), ({10: 1, 9: 2}, (0.1, 2)), strict=False):
+            file.append(chunk, made(chunk), note=note)
+    with RecordedFile(out, SETTINGS, HEAD) as other:
+        assert other.resume(chunks(LINES, 3)) == 2 and other.notes == [{"10": 1, "9": 2}, [0.1, 2]]
 
 
 def test_two_processes_do_not_write_one_file(out):

@@ -1,11 +1,14 @@
 """heed distill: from a teacher to a student that translates, in one command."""
 
+import io
 import json
 import shutil
 import tomllib
+from contextlib import redirect_stderr
 
 import pytest
 
+from heed.cli.main import main
 from heed.loading import load, write_package
 from heed.models.package import Package
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
@@ -35,7 +38,7 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def command(files, trained):
     """The words of a command that makes a student in a folder; settings go over those that make it small."""
 
@@ -51,6 +54,20 @@ def command(files, trained):
         return ["distill", teacher, *data, "--out", out, *words, *sets([*STUDENT, *settings])]
 
     return command
+
+
+@pytest.fixture(scope="module")
+def heard(command, trained, tmp_path_factory):
+    """A student that hears its teacher, what was said, and models that cannot be heard."""
+    folder, said = tmp_path_factory.mktemp("heard"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(said):
+        patch.setenv("HEED_CACHE", str(folder / "cache"))
+        assert main([str(word) for word in command(folder / "run", settings=["distill.soft=0.7"])]) == 0
+    write_package(classifier(), folder / "labels")
+    words = load(trained).source
+    speech = RNNLanguageModel(RNNLanguageModelConfig(vocab_size=len(words), dim=6, hidden=6))
+    write_package(Package(speech, "language", {"text": words}, {}), folder / "speech")
+    return folder, " ".join(said.getvalue().split())
 
 
 def test_one_command_makes_a_student_that_translates(heed, command, trained, files, tmp_path):
@@ -141,15 +158,11 @@ def test_an_ensemble_can_be_heard_too(heed, command, trained, tmp_path):
         (["task.teacher={speech}"], "which is not a translation model: choose one"),
     ],
 )  # fmt: skip
-def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, command, trained, tmp_path, settings, says):
-    code, _, err = heed(*command(tmp_path / "run", settings=["distill.soft=0.7"]))
-    assert code == 0 and "the teacher's distribution is the target of 70% of the loss." in err
-    student = tmp_path / "run" / "distilled" / "student.toml"
-    write_package(classifier(), tmp_path / "labels")
-    words = load(trained).source
-    speech = RNNLanguageModel(RNNLanguageModelConfig(vocab_size=len(words), dim=6, hidden=6))
-    write_package(Package(speech, "language", {"text": words}, {}), tmp_path / "speech")
-    settings = [own.format(labels=tmp_path / "labels", speech=tmp_path / "speech") for own in settings]
+def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, heard, tmp_path, settings, says):
+    folder, said = heard
+    assert "the teacher's distribution is the target of 70% of the loss." in said
+    student = folder / "run" / "distilled" / "student.toml"
+    settings = [own.format(labels=folder / "labels", speech=folder / "speech") for own in settings]
     code, _, err = heed("train", student, "--out", tmp_path / "other", *sets(settings))
     assert (code != 0 and says in err) if says else code == 0, err  # an empty name is no teacher
 

@@ -1,11 +1,14 @@
 """Batches: every sentence once, within a budget, in an order that can be resumed anywhere."""
 
+import multiprocessing
 import pickle
+import queue
 import shutil
 import threading
 from collections import Counter
 from contextlib import closing
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -38,6 +41,7 @@ from heed.tasks.text_losses import LabelLoss, TextLoss
 from heed.vocabularies.ragged import as_ragged
 from heed.vocabularies.sentencepiece import FIRST, LAST, PAD, SPECIAL_TOKENS
 from heed.vocabularies.vocabulary import SpecialTokens
+from tests.start_methods import get_context
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=200)
 
@@ -177,11 +181,40 @@ def test_another_thread_makes_the_same_batches(batches):
         assert_same_batches(list(islice(ready, 8)), expected)
 
 
-def test_other_processes_make_the_same_batches_in_the_same_order(made, learned):
+def test_other_processes_make_the_same_batches_in_the_same_order(made, learned, monkeypatch):
+    monkeypatch.setattr(multiprocessing, "get_context", get_context)  # new interpreters, as in any training
     batches = Batches(made, budget=128, seed=5, sampling=0.2, vocabularies=(learned, learned))
     near_the_end = DataPosition(0, len(batches.plan(0)) - 3)
     with closing(in_processes(batches, near_the_end, size=2, workers=2)) as ready:
         assert_same_batches(list(islice(ready, 11)), list(islice(batches.start(near_the_end), 11)))
+
+
+def test_this_process_makes_batches_until_the_others_can(made, learned, monkeypatch):
+    batches = Batches(made, budget=128, seed=5, sampling=0.2, vocabularies=(learned, learned))
+    asked = []
+
+    def has_imported(ready, process):
+        asked.append(process)
+        return len(asked) > 6 and prefetch._get(ready, process) == prefetch.IMPORTED
+
+    monkeypatch.setattr(prefetch, "_has_imported", has_imported)
+    with closing(in_processes(batches, DataPosition(0, 1), size=2, workers=2, meanwhile=True)) as ready:
+        assert_same_batches(list(islice(ready, 11)), list(islice(batches.start(DataPosition(0, 1)), 11)))
+    assert len(asked) == 8, "after four batches, two processes go on"
+
+
+def test_a_process_that_dies_before_its_first_batch_is_an_error():
+    def nothing(timeout=None):
+        raise queue.Empty
+
+    ready, living = SimpleNamespace(get=nothing, get_nowait=nothing), [True]
+    process = SimpleNamespace(is_alive=lambda: living[0], exitcode=1)
+    assert not prefetch._has_imported(ready, process)
+    living[0] = False
+    with pytest.raises(RuntimeError, match=r"the data loading process has died \(exit code 1\)"):
+        prefetch._has_imported(ready, process)
+    with pytest.raises(SystemExit):
+        prefetch._received(ready, lambda: False)
 
 
 def test_a_batch_of_any_kind_comes_whole_from_another_process():

@@ -1,7 +1,9 @@
 import hashlib
+import shutil
 import subprocess
 import sys
 from itertools import islice, pairwise, product
+from pathlib import Path
 from random import Random
 
 import jaxtyping
@@ -594,3 +596,12 @@ def test_complete_sentences_are_those_of_the_grammar_in_the_same_splits(tmp_path
 
 def test_a_table_has_rows_and_cells_and_a_dash_is_an_empty_cell():
     assert lexicon.rows("책 | book ; 물 | -\n - | x-y ") == [["책", "book"], ["물", ""], ["", "x-y"]]
+
+
+def test_any_change_of_the_generator_changes_the_hash_of_its_sources(tmp_path):
+    package = tmp_path / "phrasebook"
+    shutil.copytree(Path(corpus.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    assert corpus.hash_of_sources(package) == corpus.SOURCES
+    words = package / "topic_words.py"
+    words.write_text(words.read_text("utf-8") + "\n", "utf-8", newline="\n")
+    assert corpus.hash_of_sources(package) != corpus.SOURCES

@@ -38,7 +38,7 @@ TWO = Words("a"), Words("b")
 
 def write_corpus(folder, **sides):
     """A prepared corpus of these ids."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for name, sentences in sides.items():
         np.concatenate([np.array(own, dtype=np.uint16) for own in sentences]).tofile(folder / f"{name}.ids")
         np.cumsum([0, *map(len, sentences)], dtype=np.int64).tofile(folder / f"{name}.offsets")
@@ -57,6 +57,34 @@ def translated(folder, pairs=600, seed=3):
     ]
     targets = [chance.permutation(table[own]).tolist() for own in sources]
     return table, write_corpus(folder / "made", source=sources, target=targets)
+
+
+def test_each_target_language_has_its_own_list_by_its_tag(tmp_path):
+    """Two languages of different words: the first 60 words are those of the sources, the next 30 of each language."""
+    chance, tags, size = np.random.default_rng(4), (WORDS, WORDS + 1), 62 + 2 * WORDS
+    sources, targets, alone = [], [], {}
+    for number, tag in enumerate(tags):
+        _, own = translated(tmp_path / str(number), pairs=300, seed=number)
+        rows = np.split(own.source.ids.astype(int), own.source.offsets[1:-1])
+        said = [row + 62 + number * WORDS for row in np.split(own.target.ids.astype(int), own.target.offsets[1:-1])]
+        sources, targets = sources + [[tag, *row] for row in rows], targets + [row.tolist() for row in said]
+        vocabularies = (Words("a", size), Words("b", size))
+        made = write_corpus(tmp_path / f"tagged-{number}", source=[[tag, *row] for row in rows], target=said)
+        alone[tag] = shortlist.learn(made, vocabularies)
+    both = write_corpus(tmp_path / "both", source=sources, target=targets)
+    half = len(sources) // 2
+    both.prefixes, both.counts = [[tag] for tag in tags], [half, half]
+    found = shortlist.learn(both, vocabularies, set(tags)).shortlist(5, 2)
+    lists = {tag: table.shortlist(5, 2) for tag, table in alone.items()}
+    for tag, own in lists.items():
+        assert found.by_source[tag].tolist() == sorted(
+            {*own.always.tolist(), *own.by_source.get(tag, own.always).tolist()}
+        )
+        word = int(chance.integers(WORDS))
+        assert own.candidates([tag, word]) <= found.candidates([tag, word])
+        others = set().union(*(other.by_source[word].tolist() for other in lists.values()))
+        assert found.candidates([tag, word]) <= own.candidates([tag, word]) | others | set(found.always.tolist())
+    assert len(found.always) == 1  # the languages share no word, and CTranslate2 needs one
 
 
 def test_every_word_has_its_translation(tmp_path):

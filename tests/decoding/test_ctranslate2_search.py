@@ -75,10 +75,7 @@ LIMITS = {
     "disable_unk": (True, {"rules": [limits.ban_tokens([UNKNOWN])]}),
     "min_decoding_length": (5, {"least": 5}),
     "no_repeat_ngram_size": (2, {"rules": [limits.no_repeat_ngram(2)]}),
-    "suppress_sequences": (
-        [["w3"], ["w30", "w30"]],
-        {"rules": [limits.ban_tokens([3]), limits.ban_sequences([[30, 30]])]},
-    ),
+    "suppress_sequences": ([["w3"], ["w30"]], {"rules": [limits.ban_tokens([3, 30])]}),
 }
 
 

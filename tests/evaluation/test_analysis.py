@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from heed.evaluation import analysis
 from heed.evaluation.analysis import analyze, copied, count_words, loops, numbers_in, words
 from heed.evaluation.translation import score
 
@@ -17,6 +18,24 @@ TRAIN = ["two dogs", "the man is on the sofa", "Two men", "He has a book .", "He
 def found():
     wanted = {word for line in REFERENCES for word in words(line)}
     return analyze(SOURCES, REFERENCES, OUTPUTS, count_words(TRAIN, wanted))
+
+
+@pytest.mark.parametrize("most", [2, 1000])
+def test_words_are_counted_as_one_by_one(monkeypatch, most):
+    monkeypatch.setattr(analysis, "MAX_PIECES", most)
+    texts = [
+        *TRAIN,
+        "(Two) dogs, don't!",
+        "我有 两本书。\u3000我",
+        "a\x1cb\u00a0a\n two",
+        "",
+        "...",
+        "나는 책을, 책을 읽어요.",
+    ]
+    every = Counter(word for text in texts for word in words(text))
+    wanted = {*every, "never"} - {"two"}
+    assert count_words(iter(texts), wanted) == {word: every[word] for word in wanted}
+    assert every["我"] == 2 and every["책을"] == 2 and every["a"] > 2
 
 
 def test_the_groups_of_lengths_hold_each_sentence_once_and_score_as_the_whole_does(found):

@@ -8,8 +8,6 @@ from fontTools.ttLib import TTFont
 
 from heed.lab.fonts import bundled_korean, characters_of, default_font, describe_missing, find_fonts, may_embed, subset
 
-NOBODYS = "\U000f1234"  # for private use: no font should have it
-
 
 def test_latin_needs_the_default_font_only():
     assert find_fonts("Grüße, I love you. </s>").needed.keys() == {default_font()}

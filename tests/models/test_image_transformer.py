@@ -1,5 +1,7 @@
 """Image Transformer: local attention, outputs, what each value knows, and cached drawing."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from heed.decoding.images import draw_images
 from heed.models.image_transformer import ImageTransformer, ImageTransformerConfig
 from heed.nn.attention import Attention, attend, record
 from heed.nn.local_pixels import in_lines, in_squares, read_before
+from heed.nn.pixel_context import best_weights
 from heed.nn.pixel_outputs import Categorical, LogisticMixture
 from heed.nn.pixels import shrink
 
@@ -222,20 +225,22 @@ def test_cached_drawing_equals_the_full_pass(kind):
     assert torch.allclose(torch.stack(seen, dim=1), states, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("small", [0, 2])
 @pytest.mark.parametrize("attention", ["1d", "2d"])
-def test_a_drawn_value_starts_from_what_its_context_predicts(attention):
-    own, seen = model(attention=attention), []
+def test_a_drawn_value_starts_from_what_its_context_predicts(attention, small):
+    own, seen = model(attention=attention, small=small), []
+    told = {"small": shrink(images(2), small)} if small else {}
     sample = own.output.sample
     own.output.sample = lambda *args: seen.append(args[3]) or sample(*args)
-    found = draw_images(own, 2, generator=torch.Generator().manual_seed(4))
-    expected = own._expected(own.in_turn(found).flatten(1))
+    found = draw_images(own, 2, generator=torch.Generator().manual_seed(4), **told)
+    expected = own.context.expected(own.in_turn(found).flatten(1), **told)
     assert torch.allclose(torch.stack(seen, dim=1), expected, rtol=0, atol=1e-12)
 
 
 def test_a_new_model_expects_the_mean_of_the_pixels_at_the_left_and_above():
     own, pixels = ImageTransformer(ImageTransformerConfig(**SMALL, attention="1d")), images()
     x = pixels.float() / 127.5 - 1
-    found = own._expected(own.in_turn(pixels).flatten(1)).unflatten(1, (6, 6))
+    found = own.context.expected(own.in_turn(pixels).flatten(1)).unflatten(1, (6, 6))
     assert torch.allclose(found[:, 1:, 1:], (x[:, 1:, :-1] + x[:, :-1, 1:]) / 2, atol=1e-6)
     assert torch.allclose(found[:, 0, 1:], x[:, 0, :-1] / 2, atol=1e-6) and not found[:, 0, 0].any()
 
@@ -247,9 +252,53 @@ def test_each_pixel_is_told_the_small_pixel_it_belongs_to():
     assert torch.allclose(found, own._memory(shrink(pixels, 2))[0][:, None].expand(-1, 9, -1), atol=1e-12)
 
 
+@pytest.mark.parametrize("attention", ["1d", "2d"])
+def test_the_context_also_has_the_nine_small_pixels_around(attention):
+    """By a definition of its own, in steps of the generation order."""
+    own, pixels = model(attention=attention, small=2), images(2)
+    small, order = shrink(pixels, 2), own.turns.order.tolist()
+    found = own.context.intensities(own.in_turn(pixels).flatten(1), small, slice(None))[..., -27:]
+    for turn, pixel in enumerate(order):
+        row, column = divmod(pixel, 6)
+        near = [
+            small[:, min(max(row // 3 + down, 0), 1), min(max(column // 3 + right, 0), 1)]
+            for down in (-1, 0, 1)
+            for right in (-1, 0, 1)
+        ]
+        assert torch.allclose(found[:, turn], torch.cat(near, dim=1).double() / 127.5 - 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("attention", ["1d", "2d"])
+def test_each_place_within_a_small_pixel_has_a_prediction_of_its_own(attention):
+    own, pixels = model(attention=attention, small=2), images(2)
+    values, small = own.in_turn(pixels).flatten(1), shrink(pixels, 2)
+    inputs, layer = own.context.intensities(values, small, slice(None)), own.context.predict
+    found = own.context.expected(values, small)
+    assert len(layer.weight) == 9
+    for turn, pixel in enumerate(own.turns.order.tolist()):
+        place = pixel // 6 % 3 * 3 + pixel % 6 % 3
+        assert torch.allclose(found[:, turn], inputs[:, turn] @ layer.weight[place].T, atol=1e-12)
+
+
+def test_a_new_model_that_enlarges_expects_what_correlations_imply():
+    """In a constant image, its value; and by the normal equations, pixel by pixel."""
+    own = ImageTransformer(ImageTransformerConfig(**SMALL, attention="1d", small=2))
+    pixels = torch.full((1, 6, 6, 3), 204, dtype=torch.uint8)
+    found = own.context.expected(own.in_turn(pixels).flatten(1), shrink(pixels, 2)).unflatten(1, (6, 6))
+    assert torch.allclose(found[:, 3:, 3:5], torch.tensor(0.6), atol=0.05)  # a pixel that is missing counts as 0
+    near, place, alike = [(0, -1), (-1, 0)], 3, lambda a, b: 0.5 + math.exp(-math.dist(a, b) / 8)
+    blocks = [[(2 * i + k - 1, 2 * j + m - 1) for k in (0, 1) for m in (0, 1)] for i in (-1, 0, 1) for j in (-1, 0, 1)]
+    groups = [*([own] for own in near), *blocks]
+    mean = lambda one, other: sum(alike(a, b) for a in one for b in other) / len(one) / len(other)  # noqa: E731
+    weights = best_weights(near, place, 2)
+    for one in groups:  # the error is uncorrelated with what is known
+        known = sum(weight * mean(one, other) for weight, other in zip(weights, groups, strict=True))
+        assert known == pytest.approx(mean(one, [(0, 0)]), abs=1e-3)
+
+
 def test_without_context_it_is_the_papers_model():
     own = model(context=0)
-    assert own.context is None and own._expected(torch.zeros(1, 108, dtype=torch.long)) is None
+    assert own.context is None
     found = draw_images(own, 1, generator=torch.Generator().manual_seed(4))
     assert own.pixel_nll(found).isfinite().all()
 

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from heed.nn.dropout import VariationalDropout, WordEmbedding, weight_dropout, word_dropout
+from heed.models.gpt2 import GPT2, GPT2Config
+from heed.models.transformer_xl import TransformerXL, TransformerXLConfig
+from heed.nn.dropout import VariationalDropout, WordEmbedding, embedding_dropout, weight_dropout, word_dropout
 from heed.nn.recurrent import GRU, LSTM, RNN
 
 
@@ -27,6 +29,35 @@ def test_a_dropped_word_is_dropped_at_all_positions():
     kept = word_dropout(tokens, 50, 0.5)[:, :, 0]
     assert (kept == kept[:1, :50].repeat(2, 3)).all()
     assert set(kept.unique().tolist()) == {0.0, 2.0}
+
+
+def test_a_rate_that_is_not_set_is_that_of_the_other_dropout():
+    assert embedding_dropout(None, 0.3).p == 0.3 and embedding_dropout(0.0, 0.3).p == 0.0
+    assert embedding_dropout(0.6, 0.3).rate == 0.6
+
+
+SIZES = {"vocab_size": 30, "dim": 16, "heads": 2, "hidden": 32, "layers": 1, "dropout": 0.0, "attention_dropout": 0.0}
+LANGUAGE_MODELS = {GPT2: GPT2Config, TransformerXL: TransformerXLConfig}
+
+
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+def test_a_language_model_drops_units_of_its_output_at_all_positions(kind):
+    torch.manual_seed(0)
+    model, tokens = kind(LANGUAGE_MODELS[kind](**SIZES, output_dropout=0.5)), torch.randint(30, (4, 6))
+    full, dropped = model.eval().hidden_states(tokens), model.train().hidden_states(tokens)
+    kept = dropped != 0
+    assert 0 < kept.sum() < kept.numel() and (kept == kept[:, :1]).all()
+    torch.testing.assert_close(dropped[kept], 2 * full[kept])
+
+
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+def test_a_language_model_drops_units_of_its_embeddings_at_all_positions(kind):
+    torch.manual_seed(0)
+    model = kind(LANGUAGE_MODELS[kind](**SIZES, input_dropout=0.5)).train()
+    seen = []
+    model.stack.layers[0].attention.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    model.hidden_states(torch.randint(30, (4, 6)))
+    assert (seen[0] == 0).any() and ((seen[0] == 0) == (seen[0] == 0)[:, :1]).all()
 
 
 @pytest.mark.parametrize("kind", [RNN, LSTM, GRU])

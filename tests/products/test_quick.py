@@ -1,6 +1,8 @@
 """A few sentences without torch: what the whole translator finds, or nothing."""
 
+import argparse
 import dataclasses
+import io
 import json
 import os
 import subprocess
@@ -10,7 +12,9 @@ import pytest
 import torch
 
 import heed
-from heed.cli.main import VERBS, main
+from heed.cli import quick_translate, translate
+from heed.cli.common import RERANKING
+from heed.cli.main import VERBS, command_parser, main
 from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.files import cache_folder
 from heed.loading import write_package
@@ -144,3 +148,110 @@ def test_the_command_needs_torch_only_the_first_time(folder, monkeypatch, tmp_pa
     assert [line.split("\t")[:2] for line in capsys.readouterr().out.splitlines()] == [
         line.split("\t") for line in first.splitlines()
     ]
+
+
+@pytest.fixture
+def recorded(folder, monkeypatch, tmp_path, capsys):
+    """The folder, with the search of its sentences recorded in a new cache."""
+    return _recorded(folder, monkeypatch, tmp_path, capsys)
+
+
+def _recorded(folder, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+    assert main(["translate", str(folder), TEXTS[0], "--device", "cpu"]) == 0
+    capsys.readouterr()
+    (tmp_path / "in").write_text("".join(f"{text}\n" for text in LINES), encoding="utf-8", newline="\n")
+    return folder
+
+
+LINES = [*TEXTS, "", " ".join(TEXTS)]
+
+
+def usual(words, capsys) -> str:
+    """What a command prints that takes the usual way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quick_translate, "folder", lambda args: None)
+        assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def standard_input(monkeypatch, lines) -> None:
+    raw = "".join(f"{line}\n" for line in lines).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
+
+
+def test_a_short_file_and_a_short_standard_input_need_no_torch(recorded, tmp_path, capsys):
+    words = ["translate", str(recorded), "--device", "cpu", "--nbest", "2", "--scores"]
+    expected = usual([*words, "--input", str(tmp_path / "in")], capsys)
+    code = f"""
+import io, sys, heed.cli.main as cli
+raw = open({str(tmp_path / "in")!r}, "rb").read()
+sys.stdin = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8")
+assert cli.main({words}) == 0
+assert cli.main([*{words}, "--input", {str(tmp_path / "in")!r}, "--out", {str(tmp_path / "new" / "out")!r}]) == 0
+assert "torch" not in sys.modules
+"""
+    assert in_process(code) == expected
+    assert (tmp_path / "new" / "out").read_text("utf-8") == expected
+    assert os.listdir(tmp_path / "new") == ["out"]
+    assert len(expected.splitlines()) == 2 * len(LINES)
+
+
+@pytest.mark.parametrize("why", ["characters", "lines", "unfinished", "damaged"])
+def test_any_other_input_takes_the_usual_way(recorded, tmp_path, monkeypatch, capsys, why):
+    """Lines of standard input that were read are not lost."""
+    words, out = ["translate", str(recorded), "--device", "cpu"], tmp_path / "out"
+    expected = usual([*words, "--input", str(tmp_path / "in")], capsys)
+    if why == "characters":
+        monkeypatch.setattr(quick_translate, "MAX_CHARACTERS", 40)
+    elif why == "lines":
+        monkeypatch.setattr(translate, "CHUNK", len(LINES))
+    elif why == "unfinished":
+        (tmp_path / "out.part").write_text("interrupted\n", encoding="utf-8", newline="\n")
+    else:
+        for path in (tmp_path / "cache").glob("ctranslate2-*/model.bin"):
+            path.write_bytes(path.read_bytes()[:-1])
+    called, plain = [], translate._run
+    monkeypatch.setattr(translate, "_run", lambda *of: (called.append(of), plain(*of))[1])
+    standard_input(monkeypatch, LINES)
+    assert main([*words, "--out", str(out)]) == 0
+    assert len(called) == 1
+    assert out.read_text("utf-8") == expected
+
+
+def test_only_faulty_translations_are_searched_again(monkeypatch, tmp_path, capsys):
+    own = speaking(package("one", tied="none", norm="pre", output_bias=True), ENDS["one"])
+    own.model.float()
+    path = tmp_path.resolve() / "model"
+    decoding = dataclasses.asdict(DecodingConfig(beam=4, max_length=16)) | UNGUARDED | {"avoid_loops": True}
+    write_package(own._replace(facts={"decoding": decoding}), path)
+    folder = _recorded(path, monkeypatch, tmp_path, capsys)
+    words = ["translate", str(folder), "--device", "cpu", "--scores"]
+    opened = quick.find(folder, 1)
+    assert opened.faulty(opened.search(LINES, {}))
+    expected = usual([*words, "--input", str(tmp_path / "in")], capsys)
+    monkeypatch.setattr(CTranslate2, "search", lambda *of: pytest.fail("searched again"))
+    standard_input(monkeypatch, LINES)
+    assert main(words) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_a_file_is_not_overwritten_by_its_translation(recorded, tmp_path, capsys):
+    path = str(tmp_path / "in")
+    assert main(["translate", str(recorded), "--device", "cpu", "--input", path, "--out", path]) == 1
+    assert "--out is the input file itself" in capsys.readouterr().err
+
+
+def test_every_option_is_known_to_need_torch_or_not(folder):
+    """An option that is new must be put in one of these lists."""
+    parser = command_parser("translate")
+    every = {action.dest for action in parser._actions} - {"help"}
+    searches = {*translate.DECODING, *RERANKING}  # QuickTranslator looks at the settings of a search
+    plain = {"folder", "text", "input", "out", "threads", "device", "engine", "scores"}
+    assert every == searches | plain | {*quick_translate.NEED_TORCH} | {*quick_translate.USUAL}
+    defaults = vars(parser.parse_args([str(folder), "--device", "cpu"]))
+    assert quick_translate.folder(argparse.Namespace(**defaults)) == folder
+    given = [{name: "1"} for name in quick_translate.NEED_TORCH] + [{"too_long": "refuse"}, {"batch_tokens": 9}]
+    given += [{"engine": "torch"}, {"device": "cuda"}, {"folder": ["a", "b"]}, {"text": ["a"], "input": "b"}]
+    for changes in given:
+        assert quick_translate.folder(argparse.Namespace(**defaults | changes)) is None, changes

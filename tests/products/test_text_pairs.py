@@ -1,8 +1,6 @@
 """Pairs of texts: a model is told which token is of which text, as transformers tells it."""
 
 import json
-import subprocess
-import sys
 from functools import cache
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 import torch
 import transformers
 
+from heed.cli.main import main
 from heed.convert import huggingface
 from heed.data.batching import pad, segment_ids
 from heed.data.labelled import CollateTexts, both_orders, each_choice
@@ -71,13 +70,15 @@ def test_texts_that_spell_a_delimiter_are_one_text_there_and_here(folders, syste
     torch.testing.assert_close(ours(folder).outputs(texts), theirs(folder, texts), rtol=0, atol=1e-10)
 
 
-def test_heed_classify_reads_pairs_from_lines(folders):
-    folder = folders("bert")
-    command = [sys.executable, "-m", "heed", "classify", str(folder), "--scores", "--device", "cpu"]
-    found = subprocess.run(command, input="\n".join(map("\t".join, PAIRS)), text=True, capture_output=True, check=True)
+def test_heed_classify_reads_pairs_from_lines(folders, tmp_path, monkeypatch, capsys):
+    folder, lines = folders("bert"), tmp_path / "lines"
+    lines.write_text("\n".join(map("\t".join, PAIRS)), encoding="utf-8", newline="\n")
+    with lines.open(encoding="utf-8") as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert main(["classify", str(folder), "--scores", "--device", "cpu"]) == 0
     best = theirs(folder, PAIRS).softmax(dim=1).max(dim=1)
     expected = [f"{p:.4f}\tlabel {i}" for p, i in zip(*map(torch.Tensor.tolist, best), strict=True)]
-    assert found.stdout.splitlines() == expected
+    assert capsys.readouterr().out.splitlines() == expected
 
 
 @pytest.mark.parametrize("system", OWN)

@@ -97,7 +97,7 @@ def test_a_recipe_file_with_a_time_ends_annealed(train, tmp_path):
     ]
     (tmp_path / "own.toml").write_text("\n".join(lines), "utf-8")
     settings = [word for name in ("steps=100000", "schedule=cosine") for word in ("--set", f"training.{name}")]
-    command = ["train", str(tmp_path / "own.toml"), "--out", str(tmp_path / "timed"), "--time", "3s", "--no-report"]
+    command = ["train", str(tmp_path / "own.toml"), "--out", str(tmp_path / "timed"), "--time", "1s", "--no-report"]
     assert main([*command, *settings]) == 0
     log = read_training(tmp_path / "timed", ["chrf"])
     recipe = config.load_toml(tmp_path / "timed" / "recipe.toml")

@@ -70,6 +70,24 @@ def test_steps_that_become_slower_do_not_make_it_late():
     assert 169 + 3 * (len(factors) - 169) <= 205
 
 
+def test_imports_validations_and_the_end_are_within_the_time():
+    """Four seconds of imports, a validation of 1.5 seconds every 50 steps, and three more and a report at the end."""
+    clock, history, step = Clock(), ValidationHistory(), 0
+    config = TrainingConfig(steps=10_000, cooldown=0.25, time="60s", valid_every=50)
+    ending = Ending(config, 0.0, clock, finishing=lambda validation: 8 + 3 * validation)
+    clock.now = 4
+    while not ending.is_over(step, history):
+        step += 1
+        clock.now += 0.1
+        if step % 50 == 0 or step >= ending.last_step(history):
+            clock.now += 1.5
+            ending.pause(1.5)
+        history = ending.update(step, history)
+    clock.now += 8 + 3 * 1.5
+    assert history.ended_by == "time"
+    assert 57 < clock.now <= 60 + 2 * 0.1, "at most a step or two late"
+
+
 def test_validations_count_as_time():
     clock = Clock()
     ending = Ending(TrainingConfig(time="100s"), 0.0, clock)

@@ -1,5 +1,6 @@
 """How fast a run goes: what the settings, the model, the task and the device allow."""
 
+import itertools
 from functools import partial
 
 import pytest
@@ -8,6 +9,8 @@ import torch
 from heed.data.batching import collate, plan, plan_packed
 from heed.data.labelled import CollateTexts, PackTexts
 from heed.data.packing import pack
+from heed.kernels.fused_model import supports_packing
+from heed.models.albert import Albert, AlbertConfig
 from heed.models.bert import Bert, BertConfig
 from heed.models.gpt2 import GPT2, GPT2Config
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
@@ -20,6 +23,7 @@ from heed.runs.execution_plan import plan_execution
 from heed.tasks.classification import Classification, ClassificationSettings
 from heed.tasks.image_classification import ImageClassification, ImageClassificationSettings, ImageLoss
 from heed.tasks.language import LanguageModelling, LanguageSettings
+from heed.tasks.masked import MaskedLanguage, MaskedLoss
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.tasks.text_losses import LabelLoss, PackedTextLoss, TextLoss
 from heed.tasks.translation import Translation, TranslationSettings
@@ -139,18 +143,33 @@ def test_what_cannot_go_end_to_end_says_so():
     assert found.grouping is plan and found.collate == CollateTexts()
 
 
-def test_texts_to_classify_can_be_packed_and_then_a_gpu_captures_their_passes():
+def test_texts_to_classify_can_be_packed_and_then_a_gpu_has_the_accelerated_step_or_captures_the_passes():
     objective = PackedTextLoss(LabelLoss(0.1), Classifier.combine)
     sizes = {"dim": 32, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
-    encoder, decoder = Bert(BertConfig(vocab_size=20, labels=2, **sizes)), GPT2(GPT2Config(vocab_size=20, **sizes))
-    for workers in (CPU, CUDA):
+    bert, decoder = Bert(BertConfig(vocab_size=20, labels=2, **sizes)), GPT2(GPT2Config(vocab_size=20, **sizes))
+    albert = Albert(AlbertConfig(vocab_size=20, labels=2, **sizes))
+    for workers, encoder in itertools.product((CPU, CUDA), (bert, albert)):
         found = plan_for(workers, encoder, objective, CLASSIFICATION, precision="bfloat16", packed=True)
         assert found.grouping is plan_packed and found.collate.func == PackTexts(CollateTexts())
-        assert found.captured is (workers is CUDA) and not found.accelerated
+        assert found.accelerated is (workers is CUDA and encoder is bert)
+        assert found.captured is (workers is CUDA and encoder is albert)
         found = plan_for(workers, encoder, objective, CLASSIFICATION, precision="bfloat16")
-        assert found.grouping is plan and not found.captured
+        assert found.grouping is plan and not found.captured and not found.accelerated
     with pytest.raises(ValueError, match="does not support packed training"):  # it reads the last token of each row
         plan_for(CPU, decoder, objective, CLASSIFICATION, packed=True)
+
+
+def test_rows_to_pretrain_on_have_the_accelerated_step_if_asked_for():
+    sizes = {"vocab_size": 20, "dim": 32, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
+    task, objective = MaskedLanguage(MaskedLanguage.Settings()), MaskedLoss()
+    bert, albert = Bert(BertConfig(**sizes)), Albert(AlbertConfig(**sizes))
+    found = plan_for(CUDA, bert, objective, task, precision="bfloat16")
+    assert found.captured and not found.accelerated
+    found = plan_for(CUDA, bert, objective, task, precision="bfloat16", packed=True)
+    assert found.accelerated and not found.captured
+    for workers, encoder in ((CPU, bert), (CUDA, albert)):
+        with pytest.raises(ValueError, match="does not support packed training"):
+            plan_for(workers, encoder, objective, task, precision="bfloat16", packed=True)
 
 
 @pytest.mark.parametrize("able", [False, True])
@@ -167,6 +186,16 @@ def test_models_that_drop_whole_words_go_the_plain_way():
     drops.word_dropout = 0.1
     found = plan_for(CUDA, drops, most=128, precision="bfloat16")
     assert not found.accelerated and "does not drop whole words" in found.notes(CUDA.device)[0]
+
+
+@pytest.mark.parametrize("rate", ["input_dropout", "output_dropout"])
+def test_a_language_model_that_drops_units_at_all_positions_is_captured(rate):
+    sizes = {"vocab_size": 20, "dim": 32, "heads": 1, "hidden": 32, "layers": 1, "attention_dropout": 0.0}
+    task = LanguageModelling(LanguageSettings(reading="random"))
+    plain, drops = (GPT2(GPT2Config(**sizes, **own)) for own in ({}, {rate: 0.5}))
+    ways = [plan_for(CUDA, own, task.objective(None, []), task, precision="bfloat16") for own in (plain, drops)]
+    assert [(way.accelerated, way.captured) for way in ways] == [(True, False), (False, True)]
+    assert supports_packing(plain) and not supports_packing(drops)
 
 
 def xl(**shape):

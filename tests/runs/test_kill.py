@@ -4,12 +4,13 @@ import hashlib
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "phrasebook.toml"
 SMALL = {
@@ -29,7 +30,7 @@ SMALL = {
 
 def command(out: Path, settings: dict) -> list[str]:
     sets = [word for name, value in {**SMALL, **settings}.items() for word in ("--set", f"{name}={value}")]
-    return [sys.executable, "-m", "heed", "train", str(RECIPE), "--out", str(out), "--quiet", "--no-report", *sets]
+    return ["train", str(RECIPE), "--out", str(out), "--quiet", "--no-report", *sets]
 
 
 def digest(run: Path) -> str:
@@ -41,21 +42,21 @@ def killed_again_and_again(out: Path, settings: dict, environment: dict, kills: 
     chance = random.Random(seed)
     command_line = [*command(out, settings), "--resume"]
     for done in range(kills):
-        worker = subprocess.Popen(command_line, env=environment, start_new_session=True)
+        worker = forked.start(command_line, environment)
         _wait_for_steps(out, worker, more=chance.randint(1, 6))
         time.sleep(chance.random() * 0.5)  # in a step, in a validation, in a checkpoint
-        if worker.poll() is not None:
+        if worker.exitcode is not None:
             assert done, "the run ended before it could be killed: give it more steps"
             break
         os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait()
-    subprocess.run(command_line, env=environment, check=True)
+        worker.join()
+    assert forked.finish(forked.start(command_line, environment)) == 0
 
 
-def _wait_for_steps(out: Path, worker: subprocess.Popen, more: int) -> None:
+def _wait_for_steps(out: Path, worker: BaseProcess, more: int) -> None:
     """Until so many more lines stand in the log than when this worker began to write."""
     begun, deadline = None, time.monotonic() + 600
-    while worker.poll() is None and time.monotonic() < deadline:
+    while worker.exitcode is None and time.monotonic() < deadline:
         lines = (out / "log.jsonl").read_text().splitlines() if (out / "log.jsonl").is_file() else []
         if begun is None and lines and '"start"' in lines[-1]:
             begun = len(lines)
@@ -66,7 +67,7 @@ def _wait_for_steps(out: Path, worker: subprocess.Popen, more: int) -> None:
 
 @pytest.fixture
 def environment(tmp_path) -> dict:
-    return {**os.environ, "HEED_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    return {"HEED_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def environment(tmp_path) -> dict:
 )  # fmt: skip
 def test_a_run_killed_three_times_ends_with_the_same_bits(tmp_path, environment, settings):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    subprocess.run(command(whole, settings), env=environment, check=True)
+    assert forked.finish(forked.start(command(whole, settings), environment)) == 0
     killed_again_and_again(broken, settings, environment, kills=3, seed=1)
     assert digest(broken) == digest(whole)
 
@@ -92,6 +93,6 @@ def test_a_longer_run_killed_a_dozen_times_ends_with_the_same_bits(tmp_path, env
         "training.final": final, "task.r_drop": 1.0, "model.dropout": 0.2,
     }  # fmt: skip
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    subprocess.run(command(whole, settings), env=environment, check=True)
+    assert forked.finish(forked.start(command(whole, settings), environment)) == 0
     killed_again_and_again(broken, settings, environment, kills=12, seed=2)
     assert digest(broken) == digest(whole)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from heed.data import corpus as corpora
+from heed.data import prepare as preparing
 from heed.data.cleaning import Cleaning
 from heed.data.synthetic import phrasebook
 from heed.files import cache_folder
@@ -99,6 +100,13 @@ def test_what_was_prepared_is_used_again(files, cache, monkeypatch):
     second = prepare(recipe(files))
     assert (second.key, second.valid) == (first.key, first.valid)
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*")} == times
+
+
+def test_each_file_is_hashed_once(files, monkeypatch):
+    hashed, plain = [], preparing.sha256
+    monkeypatch.setattr(preparing, "sha256", lambda path: (hashed.append(path), plain(path))[1])
+    prepare(recipe(files))
+    assert len(hashed) == len({*hashed}) == 2
 
 
 def test_the_same_content_elsewhere_is_the_same_data(files, tmp_path):
@@ -308,8 +316,8 @@ def test_a_missing_file_is_named(files, tmp_path):
 def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch, cache):
     calls = []
 
-    def small(folder, *, train, **_):
-        calls.append(train)
+    def small(folder, *, train, test):
+        calls.append((train, test))
         for part, some in (("train", PAIRS), ("valid", PAIRS[:5])):
             write(folder / part, some)
             (folder / f"{part}.de").rename(folder / f"{part}.ko")
@@ -320,7 +328,7 @@ def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch, cac
     assert sorted(texts(prepared)) == sorted((target, source) for source, target in PAIRS[5:])
     assert len(prepared.valid) == 5
     assert prepare(asked).key == prepared.key
-    assert calls == [64]
+    assert calls == [(64, 0)], "training needs no test pairs, and to draw them takes longest"
     for damage in (cut, removed):
         (path,) = cache.glob("phrasebook-*/train.ko")
         damage(path)
@@ -330,4 +338,7 @@ def test_the_phrasebook_is_written_once_and_read_like_any_files(monkeypatch, cac
     (path.parent / "sums.json").unlink()  # as an earlier version wrote it
     cut(path)
     assert prepare(asked).key == prepared.key
-    assert calls == [64] * 4
+    assert calls == [(64, 0)] * 4
+    monkeypatch.setattr(phrasebook, "SOURCES", "of a changed generator")
+    prepare(asked)
+    assert calls == [(64, 0)] * 5

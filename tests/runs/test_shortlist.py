@@ -100,10 +100,39 @@ def test_the_shortest_that_costs_nothing_is_chosen(vocabularies, model, lines, m
     pairs = [(text, one.text) for text, one in zip(some, own, strict=True)]
     assert len(pairs) > 3
     monkeypatch.setattr(choosing, "by_size", lambda *_: iter((without, with_it, all_of_it)))
-    assert choosing.choose(model, vocabularies, table, pairs, 100) is with_it
+    assert choosing.choose(model, [(vocabularies, pairs)], table, 100) is with_it
     monkeypatch.setattr(choosing, "by_size", lambda *_: iter((without,)))
-    assert choosing.choose(model, vocabularies, table, pairs, 100) is None
-    assert choosing.choose(model, vocabularies, table, [], 100) is None
+    assert choosing.choose(model, [(vocabularies, pairs)], table, 100) is None
+    assert choosing.choose(model, [(vocabularies, [])], table, 100) is None
+
+
+def test_a_list_that_costs_quality_in_one_direction_is_not_chosen(vocabularies, model, lines, monkeypatch):
+    some = [line.source for line in lines[:40] if len(vocabularies[0].encode([line.source])[0]) < 11]
+    own = Translator([model], vocabularies, decoding=DecodingConfig(beam=1)).translate(some)
+    needed = Shortlist(np.array(sorted({i for one in own for i in one.ids})), {})
+    said = (vocabularies, [(text, one.text) for text, one in zip(some, own, strict=True)])
+    monkeypatch.setattr(choosing, "by_size", lambda *_: iter((needed,)))
+    assert choosing.choose(model, [said, said], None, 100) is needed
+    seen = []
+    monkeypatch.setattr(
+        choosing, "_scores", lambda check, few, _: seen.append(few) or [10.0 - (few is not None and len(seen) == 4)] * 2
+    )
+    assert choosing.choose(model, [said, said], None, 100) is None  # the second direction loses a point
+
+
+def test_the_tag_of_a_direction_chooses_its_list(model, lines, monkeypatch):
+    own = learn([text for line in lines for text in line[:2]], SubwordsConfig(), 900, tags=[">>en<<", ">>de<<"])
+    english, german = own.with_tag(">>en<<"), own.with_tag(">>de<<")
+    few = Shortlist(np.array([5]), {own.tags[">>en<<"]: np.array([6, 7]), own.tags[">>de<<"]: np.array([8])})
+    rows = [
+        choosing._only_listed(few, [[20]], choosing.ModelBundle([model], (side, own))) for side in (english, german)
+    ]
+    said = []
+    for rule in rows:
+        banned = torch.zeros(1, model.config.vocab_size, dtype=torch.bool)
+        rule(banned, torch.zeros(1, 0, dtype=torch.long), torch.tensor([0]))
+        said.append(set((~banned[0]).nonzero()[:, 0].tolist()) - {own.special.last})
+    assert said == [{5, 6, 7}, {5, 8}]
 
 
 def test_a_sentence_says_what_is_on_its_own_list():

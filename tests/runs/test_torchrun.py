@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -20,6 +19,7 @@ from torch.distributed import TCPStore
 
 from heed.cli.main import main
 from heed.runs import resume
+from tests import forked
 
 SETTINGS = {
     "data.holdout": 10,
@@ -71,32 +71,15 @@ def finish(at_work: subprocess.Popen, code: int = 0) -> str:
 
 
 def resume_on(processes: int, out: Path, settings: dict) -> str:
-    """What a run says that goes on, on processes that another launcher has started: they import torch once for all."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "heed.runs.train", "heed.tasks.translation", "torch.distributed.fsdp"])
+    """What a run says that goes on, on so many processes that another launcher has started."""
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     environment = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port),
                    "TORCHELASTIC_USE_AGENT_STORE": "True", "HEED_CACHE": str(out.parent / "cache")}  # fmt: skip
-    command = [*words(out, settings), "--resume"]
-    workers = [
-        context.Process(target=work, args=({**environment, "RANK": str(rank)}, command, out / f"said-{rank}"), daemon=True)
-        for rank in range(processes)
-    ]  # fmt: skip
-    for one in workers:
-        one.start()
-    for one in workers:
-        one.join(timeout=900)
-        one.kill()
-    said = [(out / f"said-{rank}").read_text("utf-8") for rank in range(processes)]
-    assert [one.exitcode for one in workers] == [0] * processes, said
+    command, files = [*words(out, settings), "--resume"], [out / f"said-{rank}" for rank in range(processes)]
+    workers = [forked.start(command, {**environment, "RANK": str(i)}, said) for i, said in enumerate(files)]
+    codes, said = [forked.finish(one) for one in workers], [path.read_text("utf-8") for path in files]
+    assert codes == [0] * processes, said
     return said[0]
-
-
-def work(environment: dict[str, str], command: list[str], said: Path) -> None:
-    os.environ.update(environment)
-    with said.open("w", encoding="utf-8", newline="\n") as file:
-        os.dup2(file.fileno(), sys.stderr.fileno())
-        sys.exit(main(command))
 
 
 def log(out: Path) -> list[dict]:

@@ -62,7 +62,7 @@ def chosen(monkeypatch, vocabulary, share, worse="", **search):
     ids, other = vocabulary.encode([reference, worse])
     given = DecodingConfig(**{"length_penalty": 1.0, "penalty": "length", **search})
 
-    def search_for(model, pair, texts, config, tokens):
+    def search_for(model, pair, texts, config, tokens, engines):
         both = [(ids[: round(share * len(ids))], -10.0), (ids, -13.0)]
         found = [Hypothesis(own, logp / len(own) ** config.length_penalty, None) for own, logp in both]
         best = [Hypothesis(other, -1.0, None)] if worse else [rank(found, config, config.length_penalty)]
@@ -105,7 +105,7 @@ def test_it_is_chosen_on_the_validation_pairs_of_every_direction(several, vocabu
         lines = [Line(*row, "here") for row in rows]
         return TranslationValidation(lines, pair, search=DecodingConfig(), max_source=None, budget=99, samples=0)
 
-    def choose(model, sets, search, sentences, batch_tokens):
+    def choose(model, sets, search, sentences, batch_tokens, engines):
         given.append(([(own, list(texts)) for own, texts in sets], sentences))
         return SimpleNamespace(alpha=0.3, describe=lambda: "told")
 

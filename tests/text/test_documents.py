@@ -312,7 +312,7 @@ BOMB = document("", {"word/media/x.bin": "\0" * (3 << 20)})
     ("data", "name", "column", "sentence"),
     [
         (b"x", "a.pdf", None, "a.pdf ends in .pdf; heed translates .txt, .text, .md"),
-        (b"x", "noname", None, "noname ends in nothing; heed translates"),
+        (b"x", "noname", None, "noname has no extension; heed translates"),
         (b"fine\n\xff\xfeno", "a.txt", None, "a.txt, line 2 is not UTF-8: convert the file first"),
         (b"a\tb", "a.tsv", None, "a.tsv: choose the column to translate, counted from 1"),
         (b"a\tb", "a.tsv", 0, "a.tsv: column is 0; columns are counted from 1"),

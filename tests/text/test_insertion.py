@@ -4,8 +4,11 @@ import re
 from typing import NamedTuple
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from heed.text.insertion import place
+from heed.text.insertion import bounds, place
+from heed.text.sentences import CLOSING, OPENING, STOPS
 
 
 class Span(NamedTuple):
@@ -32,3 +35,12 @@ def find(text):
 )
 def test_what_is_lost_is_put_where_it_belongs_and_what_is_invented_goes(source, translation, links, right):
     assert place(source, find(source), translation, links, find) == right
+
+
+@given(st.text(st.sampled_from("a b\n\t.,;:!?\"'”“()[]¿…\u3000")))
+@example("")
+@example("“ab.” \n")
+def test_nothing_goes_before_what_opens_a_translation_nor_after_what_ends_it(text):
+    end = re.search(rf"[{re.escape(STOPS + CLOSING)},;:]*\s*$", text).start()
+    start = re.match(rf"[{re.escape(OPENING)}]*", text).end()
+    assert bounds(text) == (min(start, end), end)

@@ -1,7 +1,7 @@
 """Several processes do what one does. Three are started once for all tests of this file, in groups of two and three."""
 
-import multiprocessing
 from itertools import pairwise
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from heed.training.loop import train
 from heed.training.shards import gather
 from heed.vocabularies.sentencepiece import SPECIAL_TOKENS
 from heed.vocabularies.vocabulary import Vocabulary
+from tests import forked
 
 SIZES = {"vocab_size": 19, "dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 2, "decoder_layers": 1}
 KINDS = {"ddp": Replicated, "fsdp": Sharded}
@@ -180,14 +181,16 @@ def exercised(path: Path) -> tuple[Path, list[int]]:
     skip = np.zeros(len(lines), dtype=np.uint8)
     corpora.build(path / "corpus", lambda: lines, (Digits(), Digits()), FiltersConfig(), skip=skip)
     Session(SingleProcess(), path).run([1, 2]).save(path / "alone", 2)
-    context = multiprocessing.get_context("forkserver")  # imports once for all three
-    context.set_forkserver_preload([__name__, "torch._dynamo"])
-    processes = [context.Process(target=work, args=(rank, path), daemon=True) for rank in range(3)]
+    processes = [forked.context().Process(target=work, args=(rank, path), daemon=True) for rank in range(3)]
     for process in processes:
         process.start()
-    for process in processes:
-        process.join(timeout=900)
+    running = list(processes)
+    while running and not any(process.exitcode for process in processes):  # the others would wait for one that is gone
+        wait([process.sentinel for process in running])
+        running = [process for process in running if process.exitcode is None]
+    for process in running:
         process.kill()
+        process.join()
     return path, [process.exitcode for process in processes]
 
 

@@ -31,7 +31,7 @@ from heed.models.gpt import GPT, GPTConfig
 from heed.models.gpt2 import GPT2, GPT2Config
 from heed.tasks.language_loss import IndependentLoss, LanguageLoss
 from heed.training.accelerated.cuda_graph_step import CudaGraphStep
-from heed.training.loss import _loss_and_gradient
+from heed.training.loss_gradients import loss_and_gradient
 packing.SEQUENCES = 4
 generator = torch.Generator().manual_seed(0)
 def draw(*shape): return torch.randint(0, 20, shape, generator=generator)
@@ -65,7 +65,7 @@ scores, expected = torch.randn(1, 6, 64, generator=generator), torch.tensor([3, 
 for block in (8, 8192):
     cross_entropy.LAUNCH["block"] = block
     found = cross_entropy.cross_entropy_gradients(scores.clone(), expected, 0.1, vocab=20)
-    for one, two in zip(found, _loss_and_gradient(scores[..., :20], expected, 0.1, 0.0, None), strict=True):
+    for one, two in zip(found, loss_and_gradient(scores[..., :20], expected, 0.1, 0.0, None), strict=True):
         torch.testing.assert_close(one[..., :20] if one.ndim else one, two, rtol=1e-5, atol=1e-5)
     assert not found[2][..., 20:].any()
 print("the same")

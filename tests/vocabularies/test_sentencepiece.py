@@ -54,6 +54,12 @@ def test_any_text_comes_back_and_nothing_is_unknown(model, text):
     assert min(ids, default=LAST + 1) > LAST
 
 
+def test_many_texts_are_decoded_as_one_by_one(model, texts):
+    rows = [[FIRST, *ids, LAST] for ids in model.encode([*texts[:20], *STRANGE])]
+    assert model.decode_all(rows) == [model.decode(ids) for ids in rows]
+    assert model.decode_all([]) == []
+
+
 @pytest.mark.parametrize(("text", "back"), [("a▁b", "a b"), ("▁", ""), ("▁a▁", "a")])
 def test_the_one_exception_is_the_sign_sentencepiece_writes_for_a_space(model, text, back):
     (ids,) = model.encode([text])

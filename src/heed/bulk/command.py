@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heed.bulk.recorded import RecordedFile
-from heed.bulk.staged import AHEAD, Chunk, Stages, run
+from heed.data.staged import AHEAD, Chunk, Stages, run
 from heed.files import atomic_file
 
 Settings = Callable[[], Mapping[str, Any]]
@@ -72,8 +72,7 @@ def process(
     for `args.resume`; notes of an interrupted run are in it. The output begins with `head`.
     """
     for path in inputs:
-        if args.out and os.path.exists(args.out) and os.path.exists(path) and os.path.samefile(path, args.out):
-            raise ValueError(f"--out is the input file itself, {path}: choose another, or the text would be lost")
+        check_other_file(path, args.out)
     file = recorded(args.out, settings, head) if inputs else None
     if file is not None:
         to_recorded(source, stages, file, args.resume)
@@ -90,6 +89,12 @@ def process(
         if begin and head:
             write(head)
     return notes
+
+
+def check_other_file(path: str, out: str | None) -> None:
+    """Refuse to overwrite an input."""
+    if out and os.path.exists(out) and os.path.exists(path) and os.path.samefile(path, out):
+        raise ValueError(f"--out is the input file itself, {path}: choose another, or the text would be lost")
 
 
 def _noted(found: bytes | Noted) -> Noted:

@@ -1,8 +1,8 @@
 """A file written in blocks with a journal: journaled blocks are kept on resume, the rest is recomputed.
 
 While it is unfinished the file is called OUT.part, its journal OUT.part.journal. The first line of the journal holds
-the settings; every other line is a block, with hashes of its input and output. A line is added once its block is on
-disk.
+the settings; every other line is a block, with hashes of its input, its output and the line itself. A line is added
+once its block is on disk.
 """
 
 import hashlib
@@ -13,8 +13,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from heed.bulk.staged import Chunk
 from heed.config import parse_json
+from heed.data.staged import Chunk
 from heed.files import exclusive
 
 FORMAT = 1
@@ -35,8 +35,7 @@ class RecordedFile:
     ):
         self.out, self.head, self.warn, self.again = out, head, warn, again
         self.settings = json.loads(json.dumps({"format": FORMAT, **settings}))  # as they are read again
-        self.part, self.journal = (out.with_name(f"{out.name}.{end}") for end in ("part", "part.journal"))
-        self.lock = out.with_name(f".{out.name}.lock")
+        self.part, self.journal, self.lock = unfinished(out)
         self.notes: list[Any] = []  # of the blocks, in their order
         self._locked = ExitStack()
 
@@ -63,12 +62,14 @@ class RecordedFile:
         stated, *blocks = self._read_journal()
         self._check_settings(stated)
         kept, size = 0, len(self.head)
+        whole = self.part.stat().st_size
         with open(self.part, "rb") as file:
             if file.read(size) != self.head:
                 self.warn(f"{self.part} is damaged at its beginning: starting over.")
                 blocks = []
             for block in blocks:
-                if hashlib.sha256(file.read(block["bytes"])).hexdigest() != block["written"]:
+                fits = block["bytes"] <= whole - size  # read(n) allocates n bytes
+                if not fits or hashlib.sha256(file.read(block["bytes"])).hexdigest() != block["written"]:
                     self.warn(f"{self.part} is damaged after {size:,} bytes: continuing from there.")
                     break
                 self._check_input(next(source, None), block)
@@ -89,7 +90,8 @@ class RecordedFile:
         _write(self.part, "ab", data)
         block = {"inputs": len(chunk.items), "read": digest(chunk.items), "bytes": len(data)}
         block |= {"written": hashlib.sha256(data).hexdigest()} | ({} if note is None else {"note": note})
-        _write(self.journal, "ab", _line(block))
+        block = json.loads(json.dumps(block))  # as it is read again
+        _write(self.journal, "ab", _line({**block, "sha256": line_hash(block)}))
         self.notes.append(note)
 
     def finish(self) -> None:
@@ -134,15 +136,28 @@ class RecordedFile:
             )
 
 
+def unfinished(out: Path) -> tuple[Path, Path, Path]:
+    """The file, its journal and its lock while it is being written."""
+    part, journal = (out.with_name(f"{out.name}.{end}") for end in ("part", "part.journal"))
+    return part, journal, out.with_name(f".{out.name}.lock")
+
+
 def digest(items: Sequence[Any]) -> str:
     """A hash of items, which are texts or tuples of texts."""
     lines = (own if isinstance(own, str) else "\t".join(own) for own in items)
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
+def line_hash(block: Mapping[str, Any]) -> str:
+    """A hash of all values of a line except the hash itself."""
+    values = {name: value for name, value in block.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
 def _is_block(own: Mapping[str, Any]) -> bool:
     numbers = all(type(own.get(name)) is int and own[name] >= 0 for name in ("inputs", "bytes"))
-    return numbers and all(isinstance(own.get(name), str) for name in ("read", "written"))
+    texts = all(isinstance(own.get(name), str) for name in ("read", "written"))
+    return numbers and texts and own.get("sha256") == line_hash(own)
 
 
 def _line(values: Mapping[str, Any]) -> bytes:

@@ -64,8 +64,8 @@ def _answer(args: argparse.Namespace, product: Any) -> int:
     """The answers to the questions of lines."""
     from heed.bulk import command
     from heed.bulk.recorded import digest
-    from heed.bulk.staged import Stages, chunks
     from heed.cli.common import read_lines, stream_lines
+    from heed.data.staged import Stages, chunks
 
     context = "\n".join(read_lines(args.context)) if args.context else None
 

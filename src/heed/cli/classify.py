@@ -85,8 +85,8 @@ def run(args: argparse.Namespace) -> int:
 def _classify_file(classifier, args: argparse.Namespace) -> None:
     """A file of any length, in the chunks that the classifier itself reads."""
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks
     from heed.cli.common import stream_lines
+    from heed.data.staged import Stages, chunks
     from heed.products.classifier import ReadTexts
     from heed.products.text_batches import CHUNK
 

@@ -125,18 +125,19 @@ def model_shape(config) -> str:
 
 def read_lines(path: str | None) -> list[str]:
     """The lines of a file, or of standard input."""
-    return list(_lines(path))
+    return list(input_lines(path))
 
 
 def stream_lines(path: str | None) -> Iterator[str]:
     """The same, one at a time. A file is read once in advance, so that errors appear before any output."""
     if path not in (None, "-"):
-        for _ in _lines(path):
+        for _ in input_lines(path):
             pass
-    yield from _lines(path)
+    yield from input_lines(path)
 
 
-def _lines(path: str | None) -> Iterator[str]:
+def input_lines(path: str | None) -> Iterator[str]:
+    """The same, without reading a file in advance."""
     if path is None or path == "-":
         return (_decode(raw, number) for number, raw in enumerate(sys.stdin.buffer, 1))
     from heed.data.readers import lines

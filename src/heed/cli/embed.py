@@ -135,8 +135,8 @@ def _write_vectors(embedder, args: argparse.Namespace, options: dict) -> None:
 def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
     """The vectors of a file of any length, in the chunks that the embedder itself reads; returns how many."""
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks
     from heed.cli.common import stream_lines
+    from heed.data.staged import Stages, chunks
     from heed.products.product import as_texts
     from heed.products.text_batches import CHUNK
 

@@ -184,8 +184,8 @@ def _translations(system: str, sources: list[str] | None, args: argparse.Namespa
 
 def _translated(translator, sources: list[str], decoding: dict) -> list[str]:
     """What heed translate gives for the lines of a file, in its chunks."""
-    from heed.bulk.staged import Stages, chunks, run
     from heed.cli.translate import CHUNK
+    from heed.data.staged import Stages, chunks, run
     from heed.products.product import as_texts
     from heed.products.translator import stages
     from heed.text.glossary import Glossary

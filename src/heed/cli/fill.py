@@ -36,8 +36,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks
     from heed.cli.common import open_product, stream_lines
+    from heed.data.staged import Stages, chunks
     from heed.products.product import as_texts
     from heed.products.text_batches import CHUNK
 

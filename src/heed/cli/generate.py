@@ -178,7 +178,7 @@ def _say(generator, prompts: Callable[[], Iterator[str]], args: argparse.Namespa
 
 def _generate(generator, prompts: Callable[[], Iterator[str]], args: argparse.Namespace, options: dict) -> None:
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks
+    from heed.data.staged import Stages, chunks
     from heed.products.text_stages import Generation
 
     code, given = options["code"], {name: own for name, own in options.items() if name != "code"}

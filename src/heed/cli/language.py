@@ -80,9 +80,9 @@ def evaluate(args: argparse.Namespace) -> int:
 def score(args: argparse.Namespace) -> int:
     """The log probability of each line."""
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks
     from heed.cli.common import check_product, open_product, stream_lines
     from heed.cli.score_lines import CHUNK, report, scored
+    from heed.data.staged import Stages, chunks
     from heed.products.product import as_texts
     from heed.products.text_stages import Scoring
 
@@ -118,9 +118,9 @@ def _attribute(args: argparse.Namespace, generator) -> int:
     from collections import Counter
 
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks
     from heed.cli.common import errors, stream_lines
     from heed.cli.score_lines import CHUNK
+    from heed.data.staged import Stages, chunks
 
     if args.code or args.token_scores:
         raise ValueError(

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import os
 import sys
+import time
 from collections.abc import Sequence
 
 from heed.version import __version__
@@ -94,12 +95,14 @@ def parse(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    began = time.monotonic()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if not arguments or arguments[0] not in VERBS:
         parser().parse_args(arguments)  # --help and --version end here, and so does an unknown verb
         parser().print_help()
         return 2
     args = parse(arguments[0], arguments[1:])
+    args.began = began  # a time budget counts from here, imports included
     try:
         return importlib.import_module(f"heed.cli.{args.verb.replace('-', '_')}").run(args) or 0
     except BrokenPipeError:  # the reader of the output, such as head, has ended

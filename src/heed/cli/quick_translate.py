@@ -1,24 +1,44 @@
-"""heed translate for a few sentences on the CPU, without importing torch (`heed.products.translator.quick`)."""
+"""heed translate for a few sentences or a short file on the CPU, without importing torch
+(`heed.products.translator.quick`).
+"""
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from heed.products.translator.quick import Searched
 
 GPUS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/kfd")  # where a GPU is that torch may know
-OTHER = ("input", "file", "column", "format", "force", "glossary", "keep", "prefix", "sentences", "align")
-OTHER += ("token_scores", "from_language", "to_language")
+MAX_CHARACTERS = 256 * 1024  # of a short file
+# Options that need torch when they are given. Search settings that need it are known to `QuickTranslator`.
+NEED_TORCH = ("file", "column", "format", "force", "resume", "glossary", "keep", "prefix", "sentences", "align")
+NEED_TORCH += ("token_scores", "from_language", "to_language")
+USUAL = {"too_long": "split", "batch_tokens": 4096}  # options that need torch unless they have these values
+
+
+class Attempt(NamedTuple):
+    """The result of an attempt without torch: translations, or what is left to the usual way."""
+
+    translations: list | None = None
+    lines: Iterable[str] | None = None  # of standard input, including those that were read
+    searched: "Searched | None" = None  # a search that found faults, which only the usual way can avoid
 
 
 def folder(args: argparse.Namespace) -> Path | None:
-    """The model folder of a plain request for sentences on the command line, on the CPU; None for any other."""
+    """The model folder of a plain request on the CPU; None for any other."""
     from heed.products.translator.quick import model_folder
 
-    plain = len(args.folder) == 1 and args.text and not any(getattr(args, name) for name in OTHER)
-    usual = args.engine != "torch" and args.too_long == "split" and args.batch_tokens == 4096
-    return model_folder(args.folder[0]) if plain and usual and _on_cpu(args.device) else None
+    plain = len(args.folder) == 1 and not any(getattr(args, name) for name in NEED_TORCH)
+    usual = args.engine != "torch" and all(getattr(args, name) == value for name, value in USUAL.items())
+    if not (plain and usual and _on_cpu(args.device)) or (args.text and args.input):
+        return None
+    return model_folder(args.folder[0])
 
 
 def _on_cpu(device: str) -> bool:
@@ -27,17 +47,50 @@ def _on_cpu(device: str) -> bool:
     return device == "cpu" or (device == "auto" and known)
 
 
-def translate(model: Path, args: argparse.Namespace, chosen: dict) -> list | None:
-    """The translations of the sentences; None if torch is needed."""
+def translate(model: Path, args: argparse.Namespace, chosen: dict, chunk: int) -> Attempt:
+    """The translations of the sentences, or of the lines of a short input, with less than a chunk of lines."""
+    from heed.bulk.command import check_other_file
     from heed.products.translator import quick
 
-    found = quick.find(model, args.threads or _threads())
+    if _interrupted(args.out) or not any(quick.records(model)):
+        return Attempt()
+    if args.input:
+        check_other_file(args.input, args.out)
+    texts, lines = _short(args.input, chunk) if not args.text else (args.text, None)
+    found = quick.find(model, args.threads or _threads()) if texts is not None else None
     if found is None:
-        return None
+        return Attempt(lines=lines)
     decoding = dict(chosen)
     if "nbest" in decoding:
         decoding.setdefault("beam", max(decoding["nbest"], found.decoding.beam))
-    return found.translate(args.text, decoding)
+    searched = found.search(texts, decoding)
+    if searched is None or found.faulty(searched):
+        return Attempt(lines=lines, searched=searched)
+    return Attempt(found.finish(searched))
+
+
+def _interrupted(out: str | None) -> bool:
+    """Whether another process writes this file, or was interrupted: `heed.bulk` says what to do."""
+    from heed.bulk.recorded import unfinished
+
+    return out is not None and any(path.exists() for path in unfinished(Path(out)))
+
+
+def _short(path: str | None, chunk: int) -> tuple[list[str] | None, Iterable[str] | None]:
+    """The lines of a short input, or None; and all lines of standard input, which cannot be read again."""
+    from heed.cli.common import input_lines
+
+    stdin = path in (None, "-")
+    if not stdin and not Path(path).is_file():
+        return None, None
+    lines, read, size = input_lines(path), [], 0
+    for line in islice(lines, chunk):
+        read.append(line)
+        size += len(line)
+        if size > MAX_CHARACTERS:
+            break
+    short = len(read) < chunk and size <= MAX_CHARACTERS
+    return read if short else None, chain(read, lines) if stdin else None
 
 
 def _threads() -> int:

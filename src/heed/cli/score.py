@@ -87,8 +87,8 @@ def _sides(args: argparse.Namespace) -> list[Callable[[], Iterator[str]]]:
 
 def _score_files(translator, sides: list, args: argparse.Namespace) -> None:
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks
     from heed.cli.score_lines import CHUNK, report, scored
+    from heed.data.staged import Stages, chunks
     from heed.decoding.config import forced_start
     from heed.products.translator import stages
 

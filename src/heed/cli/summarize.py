@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _summarize(summarizer, args: argparse.Namespace) -> None:
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks
+    from heed.data.staged import Stages, chunks
     from heed.products.product import as_texts
     from heed.products.translator import stages
     from heed.text.glossary import Glossary

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 def _tag(tagger: Any, items: Iterable[Any], read: Callable, args: argparse.Namespace, options: dict) -> list:
     """Tag texts, or sentences of words; what `counts` finds in each chunk."""
     from heed.bulk import command
-    from heed.bulk.staged import Stages, chunks
+    from heed.data.staged import Stages, chunks
     from heed.products.text_batches import CHUNK
 
     def finish(prepared: tuple, found: Any) -> command.Noted:

@@ -45,6 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="report which pairs were filtered, and by which rule (docs/guides/cleaning.md)",
     )
+    parser.set_defaults(began=None)  # main knows
     add_run_options(parser, "training.steps=4000")
 
 
@@ -72,6 +73,7 @@ def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors
     from heed.models.folder_config import read_config
+    from heed.runs.ending import Command
     from heed.runs.train import run as train
     from heed.training.report import Report
     from heed.training.torchrun import is_first
@@ -103,7 +105,9 @@ def run(args: argparse.Namespace) -> int:
             status.stop()
             return Report(console, steps, start, quiet)
 
-        outcome = train(recipe, args.out, resume=args.resume, report=report, say=say, tell=tell, warn=warn)
+        command = None if args.began is None else Command(args.began, not args.no_report)
+        told = {"report": report, "say": say, "tell": tell, "warn": warn}
+        outcome = train(recipe, args.out, resume=args.resume, **told, command=command)
     if outcome.how == "interrupted":
         say(f"Interrupted at step {outcome.step:,} and saved. Continue with: heed train --out {args.out} --resume")
         return 130

@@ -104,17 +104,18 @@ def run(args: argparse.Namespace) -> int:
 
     chosen = {name: getattr(args, name) for name in (*DECODING, *RERANKING) if getattr(args, name) is not None}
     folder = quick_translate.folder(args)
-    found = quick_translate.translate(folder, args, chosen) if folder else None
-    if found is not None:
-        write_lines(_plain_lines(found, args), args.out)
+    quick = quick_translate.translate(folder, args, chosen, CHUNK) if folder else quick_translate.Attempt()
+    if quick.translations is not None:
+        write_lines(_plain_lines(quick.translations, args), args.out)
         return 0
-    return _run(args, chosen, folder)
+    return _run(args, chosen, folder, quick)
 
 
-def _run(args: argparse.Namespace, chosen: dict, folder) -> int:
+def _run(args: argparse.Namespace, chosen: dict, folder, quick) -> int:
     from heed.cli import quick_translate, transcribe
     from heed.cli.common import open_product
     from heed.cli.labelled import has_verb
+    from heed.products.translator.engines.continued import Continued
 
     if len(args.folder) == 1 and has_verb(args.folder[0], "transcribe"):
         return transcribe.translate(args)
@@ -131,19 +132,22 @@ def _run(args: argparse.Namespace, chosen: dict, folder) -> int:
             raise ValueError("give either sentences or --input, not both")
         if "nbest" in chosen and not chosen.get("sample"):
             chosen.setdefault("beam", max(chosen["nbest"], translator.decoding.beam))
-        _translate(translator, chosen, args, glossary)
-        note(translator)
+        if quick.searched is not None:
+            translator.engines[0] = Continued(translator.engines[0], quick.searched)
+        _translate(translator, chosen, args, glossary, quick.lines)
+        if quick.searched is None:
+            note(translator)
     return 0
 
 
-def _translate(translator, chosen: dict, args: argparse.Namespace, glossary) -> None:
-    """All lines, or sentences, in chunks."""
+def _translate(translator, chosen: dict, args: argparse.Namespace, glossary, lines=None) -> None:
+    """All lines, or sentences, in chunks. `lines` are those of standard input if some have been read."""
     from heed.bulk import command
-    from heed.bulk.staged import chunks
     from heed.cli.common import stream_lines
+    from heed.data.staged import chunks
 
     command.check_resume(args, bool(args.input))
-    source = chunks(args.text or stream_lines(args.input), CHUNK)
+    source = chunks(args.text or lines or stream_lines(args.input), CHUNK)
     stages = _stages(translator, chosen, args, glossary)
 
     def settings() -> dict:
@@ -160,7 +164,7 @@ def _translate(translator, chosen: dict, args: argparse.Namespace, glossary) -> 
 def _stages(translator, chosen: dict, args: argparse.Namespace, glossary):
     """Tokenization, search and output lines. Anything that needs the model again runs with the search."""
     from heed.bulk.command import as_bytes
-    from heed.bulk.staged import Stages, placed
+    from heed.data.staged import Stages, placed
     from heed.products.product import as_texts
     from heed.products.translator import stages
 

@@ -5,7 +5,7 @@ import os
 import pickle
 import queue
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import cycle
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from heed.data.in_thread import drain, fill
+
+IMPORTED = "imported", None  # the first item of a worker process
 
 
 @runtime_checkable
@@ -28,12 +30,16 @@ def worker_count() -> int:
     return max(1, min(8, (os.cpu_count() or 1) // 4))
 
 
-def in_processes(batches: BatchSource, position: Any, size: int = 16, workers: int = 1) -> Iterator[tuple[Any, Any]]:
-    """`batches.start(position)`, built by worker processes in turn; the same batches for any number of workers."""
+def in_processes(
+    batches: BatchSource, position: Any, size: int = 16, workers: int = 1, *, meanwhile: bool = False
+) -> Iterator[tuple[Any, Any]]:
+    """`batches.start(position)`, built by worker processes in turn; the same batches for any number of workers.
+    `meanwhile`: this process builds the first ones, until the others have imported what they need.
+    """
     context = multiprocessing.get_context("spawn")
     queues = [context.Queue(maxsize=max(1, -(-size // workers))) for _ in range(workers)]
     # The source is sent by a thread: as an argument of the process it would hold up `start` until all is imported there.
-    inboxes, source = [context.Queue() for _ in range(workers)], pickle.dumps((batches, position))
+    inboxes, source = [context.Queue() for _ in range(workers)], pickle.dumps(batches)
     for inbox in inboxes:
         inbox.cancel_join_thread()  # nobody waits for a process that died before it read
         inbox.put(source)
@@ -50,6 +56,16 @@ def in_processes(batches: BatchSource, position: Any, size: int = 16, workers: i
                 started.append(process)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        waited, own_batches = list(zip(queues, processes, strict=True)), batches.start(position) if meanwhile else ()
+        for position, batch in own_batches:
+            yield position, batch
+            waited = [own for own in waited if not _has_imported(*own)]
+            if not waited:
+                break
+        for own in waited:
+            _get(*own)
+        for inbox in inboxes:
+            inbox.put(position)
         turns = cycle(zip(queues, processes, strict=True))
         for after, batch in drain(lambda: _get(*next(turns))):
             yield after, _tensors(batch)
@@ -62,12 +78,34 @@ def in_processes(batches: BatchSource, position: Any, size: int = 16, workers: i
 
 def _serve(inbox: Any, worker: int, workers: int, ready: Any) -> None:
     torch.set_num_threads(1)
-    batches, position = pickle.loads(inbox.get())
-    items = ((after, _arrays(batch)) for after, batch in batches.start(position, worker, workers))
     wanted = multiprocessing.parent_process().is_alive
+    batches = pickle.loads(_received(inbox, wanted))
+    ready.put(IMPORTED)
+    position = _received(inbox, wanted)
+    items = ((after, _arrays(batch)) for after, batch in batches.start(position, worker, workers))
     fill(items, ready, wanted)
     if not wanted():
         ready.cancel_join_thread()  # else wait until the last item, which may be an error, is handed over
+
+
+def _received(inbox: Any, wanted: Callable[[], bool]) -> Any:
+    """What the parent process sends; ends this process if that has ended."""
+    while True:
+        try:
+            return inbox.get(timeout=1)
+        except queue.Empty:
+            if not wanted():
+                raise SystemExit from None
+
+
+def _has_imported(ready: Any, process: Any) -> bool:
+    """Whether a worker process is ready; if it has died, this raises."""
+    if not process.is_alive():
+        _get(ready, process)
+    try:
+        return bool(ready.get_nowait())
+    except queue.Empty:
+        return False
 
 
 def _arrays(part: Any) -> Any:

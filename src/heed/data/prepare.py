@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
@@ -79,11 +79,14 @@ class TextFiles:
 
     def key(self, *settings, edition: int = FORMAT) -> str:
         """A hash of the contents of the training files, wherever they are stored, and of the settings."""
-        parts = [_contents(own) for own in self.data.parts]
         if not self.data.corpora:
-            return digest(*parts[0], *settings, edition=edition)
-        tagged = [[*part, own.tag] for part, own in zip(parts, self.data.parts, strict=True)]
+            return digest(*self._contents[0], *settings, edition=edition)
+        tagged = [[*part, own.tag] for part, own in zip(self._contents, self.data.parts, strict=True)]
         return digest(tagged, self.origins, *settings, edition=edition)
+
+    @cached_property
+    def _contents(self) -> list[tuple[list[list[str]], list[int | str]]]:
+        return [_contents(own) for own in self.data.parts]
 
     def tags(self, number: int) -> list[str]:
         """The tokens before each source of a corpus: >>de<< if there are several directions, and its own tag."""
@@ -279,14 +282,14 @@ def _with_phrasebook(data: DataConfig, tell: Tell) -> DataConfig:
 
     def write(folder: Path) -> None:
         with atomic_folder(folder, "keep") as part:
-            phrasebook.write(part, train=data.phrasebook)
+            phrasebook.write(part, train=data.phrasebook, test=0)  # training reads no test pairs
             write_sums(part)
 
     def find(folder: Path) -> dict[str, list[str]]:
         return {setting: [str(folder / name)] for setting, name in names.items()}
 
     names = {"source": "train.ko", "target": "train.en", "valid_source": "valid.ko", "valid_target": "valid.en"}
-    name = f"phrasebook-{phrasebook.EDITION}-{data.phrasebook}"
+    name = f"phrasebook-{phrasebook.EDITION}-{phrasebook.SOURCES}-{data.phrasebook}"
     if not (cache_folder() / name / SUMS).is_file():  # an earlier version's may be cut; the same is written in seconds
         move_away(cache_folder() / name)
     files = cached(name, find, write, tell)

@@ -1,7 +1,7 @@
 """A lexical shortlist: the target subwords that a source may produce, so that fast decoding need not score all.
 Learned from the corpus by IBM model 1 (Brown et al., 1993). Each source subword has its most likely translations and
-itself; the most frequent target subwords are always included. `tasks/shortlist.py` chooses the size by translation
-quality.
+itself; the most frequent target subwords are always included. With several target languages, those of a language
+belong to the tag that its sources begin with. `tasks/shortlist.py` chooses the size by translation quality.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -61,11 +61,40 @@ class TranslationTable(NamedTuple):
         return Shortlist(np.sort(always), {i: np.unique(targets) for i, targets in by_source.items()})
 
 
-def learn(corpus: Corpus, vocabularies: Pair) -> TranslationTable:
-    """Translation counts from as much of a corpus as is needed to see every subword."""
+class TaggedTables(NamedTuple):
+    """The table of each target language, by the id of its tag, with which the sources of this language begin."""
+
+    by_tag: dict[int, TranslationTable]
+
+    def shortlist(self, frequent: int, best: int) -> Shortlist:
+        """The shortlists of all languages in one; their most frequent targets are those of the tags."""
+        lists = {tag: table.shortlist(frequent, best) for tag, table in self.by_tag.items()}
+        found: dict[int, np.ndarray] = {}
+        for tag, own in lists.items():
+            for source, targets in (*own.by_source.items(), (tag, own.always)):
+                found[source] = np.union1d(found.get(source, targets), targets)
+        first, *others = (own.always for own in lists.values())
+        common = first[np.logical_and.reduce([np.isin(first, other) for other in others])] if others else first
+        return Shortlist(common if len(common) else first[:1], found)  # CTranslate2 expects some
+
+
+def learn(corpus: Corpus, vocabularies: Pair, tags: Collection[int] = ()) -> TranslationTable | TaggedTables:
+    """Translation counts from as much of a corpus as is needed to see every subword; of each target language, if
+    `tags` are the ids of several.
+    """
+    if len(tags) < 2:
+        return _learn(corpus, vocabularies, np.arange(len(corpus)))
+    ends = np.cumsum(corpus.counts)
+    parts = list(zip(corpus.prefixes, ends - corpus.counts, ends, strict=True))
+    rows = {tag: [np.arange(start, end) for prefix, start, end in parts if tag in prefix] for tag in sorted(tags)}
+    known = {tag: np.concatenate(own) for tag, own in rows.items() if own}
+    return TaggedTables({tag: _learn(corpus, vocabularies, own) for tag, own in known.items() if len(own)})
+
+
+def _learn(corpus: Corpus, vocabularies: Pair, those: np.ndarray) -> TranslationTable:
     sizes = len(vocabularies[0]), len(vocabularies[1])
     codes, counts = np.zeros(0, np.int64), np.zeros(0)
-    for rows in _blocks(corpus, sizes):
+    for rows in _blocks(corpus, sizes, those):
         more = expected_counts(corpus.source.take(rows), corpus.target.take(rows), sizes)
         codes, inverse = np.unique(np.concatenate([codes, more[0]]), return_inverse=True)
         counts = np.bincount(inverse, np.concatenate([counts, more[1]]))
@@ -75,7 +104,9 @@ def learn(corpus: Corpus, vocabularies: Pair) -> TranslationTable:
     return TranslationTable(source[known], target[known], counts[known], sizes[0] if same else 0)
 
 
-def by_size(table: TranslationTable, sources: Sequence[list[int]], vocab_size: int) -> Iterator[Shortlist]:
+def by_size(
+    table: TranslationTable | TaggedTables, sources: Sequence[list[int]], vocab_size: int
+) -> Iterator[Shortlist]:
     """Shortlists of increasing size, as long as they are short enough for sources like these."""
     for frequent, best in SIZES:
         shortlist = table.shortlist(frequent, best)
@@ -116,10 +147,10 @@ def read(folder: Path, names: Collection[str]) -> str | None:
     return text
 
 
-def _blocks(corpus: Corpus, sizes: tuple[int, int]) -> Iterator[np.ndarray]:
-    """Blocks of random rows of the corpus: all rows or, for a large corpus, those with a rare subword."""
+def _blocks(corpus: Corpus, sizes: tuple[int, int], those: np.ndarray) -> Iterator[np.ndarray]:
+    """Blocks of some rows of the corpus in random order: all of them or, if they are many, those with a rare subword."""
     cells = (corpus.source.lengths.astype(np.int64) + 1) * corpus.target.lengths
-    order = np.random.default_rng(1).permutation(len(corpus))[:MAX_PAIRS]
+    order = those[np.random.default_rng(1).permutation(len(those))[:MAX_PAIRS]]
     seen, block, held, done = [np.zeros(size, np.int64) for size in sizes], [], 0, 0
     all_fit = cells[order].sum() <= MAX_BLOCKS * BLOCK_CELLS
     for rows in np.array_split(order, -(-len(order) // 2000)):

@@ -39,7 +39,7 @@ def draw_turns(
     for turn in range(model.config.max_length):
         states = model.step_pixel(before, turn, state)
         each_turn(turn, states)
-        before = model.sample_values(states, turn, state.values, temperature, generator)
+        before = model.sample_values(states, turn, state, temperature, generator)
         if given is not None and fixed[turn]:
             before = given[:, turn]
         yield before

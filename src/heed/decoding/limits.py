@@ -47,18 +47,6 @@ def ban_tokens(ids: Sequence[int]) -> Rule:
     return rule
 
 
-def ban_sequences(sequences: Sequence[Sequence[int]]) -> Rule:
-    """Ban these sequences of tokens."""
-
-    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        for *start, end in sequences:
-            if len(start) <= tokens.shape[1]:
-                tail = tokens[:, tokens.shape[1] - len(start) :]
-                banned[:, end] |= (tail == tail.new_tensor(start)).all(dim=1)
-
-    return rule
-
-
 def allow_only(allowed: Bool[Tensor, "b vocab"]) -> Rule:
     """Sentence i may use only the tokens allowed for it."""
 

@@ -16,6 +16,7 @@ REPEATS, LONGEST_LOOP = (
     4,
 )  # a loop is an n-gram of up to four words, three times in a row; or letters of a word, seven times
 COPIED = 0.8  # share of the output's words that are words of the source, from which it counts as a copy
+MAX_PIECES = 100_000  # that are kept at once while counting words
 _STUTTER = re.compile(r"([^\W\d]{1,4}?)\1{6}")
 _NUMBER = re.compile(r"\d+(?:[.,:'\u2019\u00a0]\d+)*")
 
@@ -100,12 +101,21 @@ def words(text: str) -> list[str]:
 
 
 def count_words(texts: Iterable[str], wanted: Iterable[str]) -> dict[str, int]:
-    """How often each of these words occurs in texts."""
-    counts = dict.fromkeys(wanted, 0)
+    """How often each of these words occurs in texts. Most texts share their words: each is split once for many of them."""
+    counts, pieces = dict.fromkeys(wanted, 0), Counter()
+
+    def add() -> None:
+        for piece, times in pieces.items():
+            for word in words(piece):
+                if word in counts:
+                    counts[word] += times
+        pieces.clear()
+
     for text in texts:
-        for word in words(text):
-            if word in counts:
-                counts[word] += 1
+        pieces.update(text.split())
+        if len(pieces) > MAX_PIECES:
+            add()
+    add()
     return counts
 
 

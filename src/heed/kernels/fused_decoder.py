@@ -8,13 +8,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heed.kernels import fused_stack
+from heed.nn.dropout import drops_whole_units
 from heed.nn.packing import PackedMask, SequenceOffsets, WindowMask
 from heed.nn.positions import Learned, Sinusoidal
 
 
 def supports(model: nn.Module) -> bool:
     """Whether the stack can be fused, and the embedding kernel can add its positions."""
-    if model.prompt is not None:  # its vectors are in no kernel
+    if model.prompt is not None or drops_whole_units(model):  # in no kernel
         return False
     return fused_stack.supports(model) and (type(model.positions) is Learned or isinstance(model.positions, Sinusoidal))
 

@@ -1,15 +1,20 @@
-"""A model with fused layers, for a GPU: an encoder-decoder, a ViT or an Image Transformer; language models are in fused_decoder."""
+"""A model with fused layers, for a GPU: an encoder-decoder, a ViT or an Image Transformer; language models are in
+fused_decoder, encoders in fused_encoder.
+"""
 
 import copy
 from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heed.kernels import fused_decoder, fused_stack
+from heed.kernels import fused_decoder, fused_encoder, fused_stack
+from heed.nn.attention import Attention
 from heed.nn.capabilities import declares
+from heed.nn.dropout import drops_whole_units
 from heed.nn.packing import SequenceOffsets, WindowMask
 from heed.nn.positions import Sinusoidal, SinusoidalHalves
 
@@ -17,13 +22,16 @@ from heed.nn.positions import Sinusoidal, SinusoidalHalves
 def supports_packing(model: nn.Module) -> bool:
     """Whether a model can train on packed sequences."""
     prompted = bool(getattr(model.config, "prompt_length", 0))  # packed texts have no place for its vectors
-    return declares(model, "packed") and not prompted and fused_stack.supports_packing(model)
+    shared = drops_whole_units(model)  # the texts of a row would share one mask
+    return declares(model, "packed") and not prompted and not shared and fused_stack.supports_packing(model)
 
 
 def supports(model: nn.Module) -> bool:
     """Whether `use_fused_layers` supports a model."""
     if not declares(model, "fused") or not fused_stack.supports(model):
         return False
+    if _reads_text(model):
+        return fused_encoder.supports(model)
     if _continues_text(model):
         return fused_decoder.supports(model)
     if _reads_images(model):
@@ -35,12 +43,14 @@ def supports(model: nn.Module) -> bool:
 
 def use_fused_layers(model: nn.Module) -> None:
     """Replace the layers and the embedding of a model that `supports` accepts; its weights are kept."""
+    if _reads_text(model):
+        return fused_encoder.use_fused_layers(model)
     if _continues_text(model):
         return fused_decoder.use_fused_layers(model)
     fused_stack.use_fused_layers(model)
     if _reads_images(model):
         model.image_states = partial(_image_states, model)
-        model._class_token = partial(_class_token, model)
+        model.image_vectors = partial(_image_vectors, model)
         return None
     if _draws_images(model):
         model._decode = partial(_decode_pixels, model)
@@ -51,6 +61,11 @@ def use_fused_layers(model: nn.Module) -> None:
     else:
         model._embed = partial(_embed, model)
     return None
+
+
+def _reads_text(model: nn.Module) -> bool:
+    """Whether it is an encoder alone."""
+    return hasattr(model, "encode_text")
 
 
 def _continues_text(model: nn.Module) -> bool:
@@ -73,13 +88,35 @@ def _decode_pixels(model: nn.Module, x: Float[Tensor, "b t dim"], memory: None) 
 
 def _image_states(model: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b t dim"]:
     """As in the model: all images have the same number of patches."""
-    x = model.embed(images)
-    windows = WindowMask(*x.shape[:2])
-    return model.stack(x.flatten(0, 1)[None], mask=windows).unflatten(1, windows)[0]
+    x, normed, windows = _embed_images(model, images)
+    return model.stack(x, mask=windows, normed=normed).unflatten(1, windows)[0]
 
 
-def _class_token(model: nn.Module, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b dim"]:
-    return model.stack(x.flatten(0, 1)[None], mask=WindowMask(*x.shape[:2]), first_only=True)[0]
+def _image_vectors(model: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b dim"]:
+    if model.first is None:
+        return model.pool(model.image_states(images))
+    x, normed, windows = _embed_images(model, images)
+    return model.stack(x, mask=windows, normed=normed, first_only=True)[0]
+
+
+def _embed_images(
+    model: nn.Module, images: Float[Tensor, "b c h w"]
+) -> tuple[Float[Tensor, "1 t dim"], Float[Tensor, "1 t dim"] | None, WindowMask]:
+    """The input of the first layer; its norm if a kernel computes both at once; and the windows."""
+    weight = model.patches.weight.flatten(1)
+    if model.training or not len(images) or not fused_stack.uses_linear_norm(weight, images.dtype):
+        x = model.embed(images)
+        return x.flatten(0, 1)[None], None, WindowMask(*x.shape[:2])
+    from heed.kernels import linear_norm
+
+    parts, bias = model.cut(images), model.patches.bias
+    places = model.positions_for(*(side // model.config.patch for side in images.shape[2:])).float()
+    if model.first is not None:  # its row has no pixels
+        parts = F.pad(parts, (0, 0, 1, 0))
+        places = torch.cat([places[:1] + model.first - bias, places[1:]])
+    norm = model.stack.layers[0].attention.norm
+    x, normed = linear_norm.linear_norm(parts.flatten(0, 1), weight, bias, places, norm)
+    return x[None], normed[None], WindowMask(*parts.shape[:2])
 
 
 def half_precision_copy(model: nn.Module, dtype: torch.dtype = torch.bfloat16) -> nn.Module:
@@ -89,8 +126,20 @@ def half_precision_copy(model: nn.Module, dtype: torch.dtype = torch.bfloat16) -
     for weight in model.parameters():
         if id(weight) not in exact:
             weight.data = weight.data.to(dtype)
+    for part in model.modules():
+        if isinstance(part, Attention):
+            _join_weights(part)
     use_fused_layers(model)
     return model.eval()
+
+
+def _join_weights(body: Attention) -> None:
+    """Put the weights of queries, keys and values next to each other, so that one product needs no copy of them."""
+    for name in ("weight", "bias"):
+        parts = [getattr(layer, name) for layer in (body.q, body.k, body.v)]
+        joint = torch.cat([part.data for part in parts]).split([len(part) for part in parts])
+        for part, own in zip(parts, joint, strict=True):
+            part.data = own
 
 
 def _positions(positions: Sinusoidal, tokens: Tensor, start: int, valid: SequenceOffsets) -> tuple[Tensor, Tensor]:

@@ -193,7 +193,7 @@ class DrawsImages(Protocol):
     def step_pixel(self, before: Tensor | None, turn: int, state: Any) -> Tensor:
         """The state (b, dim) of a step, from the values (b, k) of the previous step."""
 
-    def sample_values(self, states: Tensor, turn: int, values: Tensor, temperature: float, generator: Any) -> Tensor:
+    def sample_values(self, states: Tensor, turn: int, state: Any, temperature: float, generator: Any) -> Tensor:
         """The values (b, k) of a step, sampled from its state and the values of the steps before it."""
 
 

@@ -52,7 +52,7 @@ class BertConfig:
 class Bert(Encoder):
     """Norms after each sublayer and on the embeddings, learned positions, segment embeddings, a pooler."""
 
-    capabilities = ("packed", "ctranslate2")
+    capabilities = ("packed", "fused", "ctranslate2")
     POOLED = frozenset({"none", "pretraining", "pair", "classification", "choice"})
 
     def __init__(self, config: BertConfig):

@@ -15,6 +15,7 @@ from heed.models.heads import Choices, Labels
 from heed.nn import masks
 from heed.nn.attention import Attention
 from heed.nn.cache import StackCache, join_left_padded
+from heed.nn.dropout import VariationalDropout
 from heed.nn.packing import PackedMask, SequenceOffsets
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm
 
@@ -54,6 +55,7 @@ class Decoder(nn.Module):
     """Tokens in, the logits of each next token out.
 
     The parts: `tokens`, also the output matrix; `scale` multiplies embeddings; `positions`, `dropout` and `stack`;
+    `after` drops units of the last hidden states;
     `bias` of the output (or None); `head` (or None) scores the choices of a question, or the labels of a text;
     `prompt` (or None) are vectors before every text (Lester et al., 2021).
     """
@@ -64,6 +66,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.scale, self.bias, self.head, self.prompt = 1.0, None, None, None
+        self.after = VariationalDropout(0.0)
 
     def hidden_states(self, tokens: Int[Tensor, "b t"], state: TextState | None = None) -> Float[Tensor, "b t dim"]:
         """The last hidden state at each token; `state` then covers these tokens too."""
@@ -80,9 +83,9 @@ class Decoder(nn.Module):
         )
         x = self.tokens(tokens) * self.scale + positions
         if not prompt or before:
-            return self.stack(self.dropout(x), causal=True, mask=mask, cache=cache)
+            return self.after(self.stack(self.dropout(x), causal=True, mask=mask, cache=cache))
         x = torch.cat([self.prompt.to(x.dtype).expand(len(x), -1, -1), x], dim=1)
-        return self.stack(self.dropout(x), causal=True, mask=mask, cache=cache)[:, prompt:]
+        return self.after(self.stack(self.dropout(x), causal=True, mask=mask, cache=cache)[:, prompt:])
 
     def packed_hidden_states(self, tokens: Int[Tensor, "1 t"], offsets: SequenceOffsets) -> Float[Tensor, "1 t dim"]:
         """The same for texts packed in one row: none attends to another, and each starts at position 0."""

@@ -78,7 +78,7 @@ class Electra(Encoder):
     which shares all embeddings.
     """
 
-    capabilities = ("packed", "ctranslate2")
+    capabilities = ("packed", "fused", "ctranslate2")
     HEAD = ("head.", "generator.")
 
     def __init__(self, config: ElectraConfig):

@@ -11,7 +11,7 @@ from heed.models.decoder import Decoder, layer, prompt_vectors, text_head
 from heed.models.encoder_decoder import check
 from heed.models.system import System
 from heed.nn import init
-from heed.nn.dropout import WordEmbedding
+from heed.nn.dropout import VariationalDropout, WordEmbedding, embedding_dropout
 from heed.nn.positions import Learned
 from heed.nn.transformer import PreNorm, Stack, gelu_tanh
 
@@ -40,6 +40,8 @@ class GPT2Config:
     dropout: float = 0.1  # dropout of embeddings and sublayer outputs
     attention_dropout: float = 0.1  # dropout of attention weights
     word_dropout: float = 0.0  # dropout of whole words, for small corpora
+    input_dropout: float | None = None  # dropout of embeddings, one mask for all positions (default: as dropout)
+    output_dropout: float = 0.0  # dropout of the last hidden states, in the same way, for small corpora
     norm_eps: float = 1e-5  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     choices: bool = from_data(False)
@@ -61,7 +63,8 @@ class GPT2(Decoder):
         c = config
         self.tokens = WordEmbedding(c.vocab_size, c.dim, c.word_dropout)
         self.positions = Learned(c.max_length, c.dim)
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = embedding_dropout(c.input_dropout, c.dropout)
+        self.after = VariationalDropout(c.output_dropout)
         layers = [layer(c, PreNorm, gelu_tanh, c.attention_dropout, c.norm_eps) for _ in range(c.layers)]
         self.stack = Stack(layers, norm=nn.LayerNorm(c.dim, eps=c.norm_eps))
         self.head, self.prompt = text_head(c), prompt_vectors(c)

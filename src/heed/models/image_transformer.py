@@ -14,8 +14,9 @@ from heed.models.system import System
 from heed.nn import init
 from heed.nn.attention import Attention
 from heed.nn.cache import StackCache
-from heed.nn.local_pixels import NONE, PixelCache, PixelOrder, in_lines, in_squares, read_before
-from heed.nn.pixel_outputs import LEVELS, Categorical, LogisticMixture, exact_linear
+from heed.nn.local_pixels import PixelCache, PixelOrder, in_lines, in_squares
+from heed.nn.pixel_context import Context
+from heed.nn.pixel_outputs import LEVELS, Categorical, LogisticMixture
 from heed.nn.transformer import MLP, Layer, PreNorm, Stack
 
 PRESETS = {
@@ -84,42 +85,15 @@ class ImageTransformerConfig:
 
 
 class PixelState(NamedTuple):
-    """The state of images being generated: the caches of all layers, the conditioning of each position, and the values
-    so far in generation order.
+    """The state of images being generated: the caches of all layers, the conditioning of each position, the values so
+    far in generation order, and the small images that are enlarged.
     """
 
     caches: StackCache
     told: Tensor
     memory: Tensor | None
     values: Tensor
-
-
-class Context(nn.Module):
-    """The intensities of the previous pixels near each step: `project` embeds them (a masked convolution, as in
-    PixelCNN), and `predict` expects a pixel between those at its left and above it, until it has learned better.
-    """
-
-    def __init__(self, order: Int[Tensor, " t"], c: ImageTransformerConfig):
-        super().__init__()
-        self.before = read_before(order.cpu().numpy(), c.size, c.channels, c.values, c.context)
-        self.register_buffer("table", torch.from_numpy(self.before.table), persistent=False)
-        self.project = nn.Linear(len(self.before.places), c.dim, bias=False)
-        self.predict = nn.Linear(len(self.before.places), c.channels, bias=False) if c.output == "logistic" else None
-
-    @torch.no_grad()
-    def initialize(self) -> None:
-        if self.predict is not None:
-            self.predict.weight.zero_()
-            for weights, (down, right, channel) in zip(self.predict.weight.T, self.before.places, strict=True):
-                weights[channel] = 0.5 * ((down, right) in ((0, -1), (-1, 0)))
-
-    def intensities(self, values: Int[Tensor, "b n"], turns: slice) -> Float[Tensor, "b t k"]:
-        """From -1 to 1, and 0 where there is no such pixel; from the values of images in generation order."""
-        table, exact = self.table[turns], torch.promote_types(self.project.weight.dtype, torch.float32)
-        return (values[:, table.clamp(min=0)].to(exact) / 127.5 - 1) * (table != NONE)
-
-    def embed(self, values: Int[Tensor, "b n"], turns: slice = slice(None)) -> Float[Tensor, "b t dim"]:
-        return self.project(self.intensities(values, turns).to(self.project.weight.dtype))
+    small: Tensor | None
 
 
 class ImageTransformer(nn.Module):
@@ -158,7 +132,9 @@ class ImageTransformer(nn.Module):
     ) -> Float[Tensor, " b"]:
         """-log p of each image, in nats."""
         values = self.in_turn(images)
-        return self.output.nll(self.pixel_states(images, labels, small), values, self._expected(values.flatten(1)))
+        states = self.pixel_states(images, labels, small)
+        expected = None if self.context is None else self.context.expected(values.flatten(1), small)
+        return self.output.nll(states, values, expected)
 
     def pixel_states(
         self, images: Tensor, labels: Tensor | None = None, small: Tensor | None = None
@@ -170,7 +146,7 @@ class ImageTransformer(nn.Module):
         memory = self._memory(small)
         x = x + self._told(len(images), labels, memory)
         if self.context is not None:
-            x = x + self.context.embed(values.flatten(1))
+            x = x + self.context.embed(values.flatten(1), small)
         return self._decode(self.dropout(x), memory)
 
     def _decode(self, x: Float[Tensor, "b t dim"], memory: Float[Tensor, "b n dim"] | None) -> Float[Tensor, "b t dim"]:
@@ -197,7 +173,7 @@ class ImageTransformer(nn.Module):
         values = torch.zeros(
             rows, self.config.size**2 * self.config.channels, dtype=torch.long, device=self.first.device
         )
-        return PixelState(caches, self._told(rows, labels, memory), memory, values)
+        return PixelState(caches, self._told(rows, labels, memory), memory, values, small)
 
     def step_pixel(self, before: Int[Tensor, "b k"] | None, turn: int, state: PixelState) -> Float[Tensor, "b dim"]:
         """The state of a step, from the values of the previous step."""
@@ -208,28 +184,22 @@ class ImageTransformer(nn.Module):
             state.values[:, (turn - 1) * k : turn * k] = before
         x = x + state.told[:, turn : turn + 1]
         if self.context is not None:
-            x = x + self.context.embed(state.values, slice(turn, turn + 1))
+            x = x + self.context.embed(state.values, state.small, slice(turn, turn + 1))
         return self.stack(x, state.memory, cache=state.caches)[:, 0]
 
     def sample_values(
         self,
         states: Float[Tensor, "b dim"],
         turn: int,
-        values: Int[Tensor, "b n"],
+        state: PixelState,
         temperature: float,
         generator: torch.Generator,
     ) -> Int[Tensor, "b k"]:
-        """The values of a step, sampled from its state. `values` are those of the images in generation order, of which
-        only those before the step are read.
-        """
-        expected = self._expected(values, slice(turn, turn + 1))
+        """The values of a step, sampled from `states`, those that `step_pixel` returned for it."""
+        turns, expected = slice(turn, turn + 1), None
+        if self.context is not None:
+            expected = self.context.expected(state.values, state.small, turns)
         return self.output.sample(states, temperature, generator, None if expected is None else expected[:, 0])
-
-    def _expected(self, values: Int[Tensor, "b n"], turns: slice = slice(None)) -> Float[Tensor, "b t c"] | None:
-        """What the context alone predicts, which a mixture of logistics starts from."""
-        if self.context is None or self.context.predict is None:
-            return None
-        return exact_linear(self.context.intensities(values, turns), self.context.predict)
 
     def _embed(self, values: Int[Tensor, "b t k"], first: int = 0) -> Float[Tensor, "b t dim"]:
         """The sum of the embeddings of the values of each step; every channel has its own."""

@@ -51,7 +51,7 @@ class Roberta(Encoder):
     pooler.
     """
 
-    capabilities = ("packed", "ctranslate2")
+    capabilities = ("packed", "fused", "ctranslate2")
     POOLED = frozenset({"none", "pretraining", "pair", "choice"})
 
     def __init__(self, config: RobertaConfig):

@@ -20,7 +20,7 @@ from heed.nn import init, masks
 from heed.nn.adaptive import AdaptiveVocabulary
 from heed.nn.attention import Attention
 from heed.nn.cache import join_left_padded
-from heed.nn.dropout import word_dropout
+from heed.nn.dropout import embedding_dropout, word_dropout
 from heed.nn.relative import RelativePositions
 from heed.nn.transformer import MLP, Layer, PostNorm, Stack
 
@@ -50,6 +50,8 @@ class TransformerXLConfig:
     dropout: float = 0.1  # dropout of embeddings, sublayer outputs, the feed-forward network and the output
     attention_dropout: float = 0.0  # dropout of attention weights
     word_dropout: float = 0.0  # dropout of whole words, for small corpora
+    input_dropout: float | None = None  # dropout of embeddings, one mask for all positions (default: as dropout)
+    output_dropout: float | None = None  # dropout of the last hidden states, in the same way (default: as dropout)
     norm_eps: float = 1e-5  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
 
@@ -119,7 +121,7 @@ class TransformerXL(nn.Module):
         super().__init__()
         c = self.config = config
         self.tokens = AdaptiveVocabulary(c.vocab_size, c.dim, c.cutoffs, c.divisor)
-        self.dropout = nn.Dropout(c.dropout)
+        self.before, self.after = (embedding_dropout(own, c.dropout) for own in (c.input_dropout, c.output_dropout))
         self.stack = Stack([_layer(c) for _ in range(c.layers)])
         init.normal(self, c.init_std)
         for layer in self.stack.layers:
@@ -134,7 +136,7 @@ class TransformerXL(nn.Module):
             # The first word stays: with nothing else to attend to, a vector of zeros has no usable gradient in a layer norm.
             dropped = x[:, 1:] * word_dropout(tokens[:, 1:], self.config.vocab_size, self.config.word_dropout)
             x = torch.cat([x[:, :1], dropped], dim=1)
-        x = self.dropout(x)
+        x = self.before(x)
         keys, mask = state.layers[0][0].shape[1] + tokens.shape[1], None
         if self.config.same_length:
             mask = masks.build(masks.reach(state.length), tokens.shape[1], keys, tokens.device)
@@ -146,7 +148,7 @@ class TransformerXL(nn.Module):
             seen = torch.cat([state.layers[i][0], x], dim=1)
             x = layer.mlp(layer.attention(x, seen, mask=mask, causal=True))
             state.update(i, seen)
-        return self.dropout(x)
+        return self.after(x)
 
     def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
         """Log probabilities, which are also logits."""

@@ -26,6 +26,16 @@ class VariationalDropout(nn.Module):
         return x * F.dropout(x.new_ones(shape), self.rate)
 
 
+def embedding_dropout(rate: float | None, otherwise: float) -> nn.Module:
+    """Variational dropout if its rate is set, else plain dropout with the rate `otherwise`."""
+    return VariationalDropout(rate) if rate else nn.Dropout(otherwise if rate is None else 0.0)
+
+
+def drops_whole_units(model: nn.Module) -> bool:
+    """Whether a model has variational dropout, which drops a unit at all positions of a row."""
+    return any(isinstance(part, VariationalDropout) and part.rate > 0 for part in model.modules())
+
+
 def word_dropout(tokens: Int[Tensor, "b t"], vocab_size: int, rate: float) -> Float[Tensor, "b t 1"]:
     """Factors for embeddings that drop some words of the vocabulary at all their positions."""
     scale = F.dropout(torch.ones(vocab_size, device=tokens.device), rate)

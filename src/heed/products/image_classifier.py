@@ -37,6 +37,7 @@ class ImageModel(Product):
     def __init__(self, model: Any, images: Images, facts: dict[str, Any] | None = None):
         self.model, self.images, self.facts = model, images, facts or {}
         self.normalize, self.fused = Normalize(images.mean, images.std), FusedImageModel(model)
+        self.copies: torch.cuda.Stream | None = None
 
     @property
     def device(self) -> torch.device:
@@ -56,11 +57,22 @@ class ImageModel(Product):
 
     def inputs(self, pixels: np.ndarray | Tensor) -> Float[Tensor, "b c h w"]:
         """The model input, on its device."""
-        own = torch.from_numpy(np.array(pixels)) if isinstance(pixels, np.ndarray) else pixels
-        if self.device.type == "cuda" and own.device.type == "cpu":
-            own = own.pin_memory()  # else the copy waits in the driver, at a third of the speed
-        own = own.to(self.device, non_blocking=True)
-        return self.normalize(from_bytes(own)).to(next(self.model.parameters()).dtype)
+        own = pixels
+        if isinstance(pixels, np.ndarray):  # torch takes neither read-only arrays nor negative strides
+            own = torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
+        return self.normalize(from_bytes(self._upload(own))).to(next(self.model.parameters()).dtype)
+
+    def _upload(self, pixels: Tensor) -> Tensor:
+        """Copy to the device; a GPU meanwhile computes what it was given before."""
+        if self.device.type != "cuda" or pixels.device.type != "cpu":
+            return pixels.to(self.device)
+        current = torch.cuda.current_stream(self.device)
+        self.copies = self.copies or torch.cuda.Stream(self.device)
+        with torch.cuda.stream(self.copies):  # pinned, else the copy waits in the driver, at a third of the speed
+            found = pixels.pin_memory().to(self.device, non_blocking=True)
+        current.wait_stream(self.copies)
+        found.record_stream(current)
+        return found
 
     def batches(self, sources: Any, size: int | None = None) -> Iterator[Sequence[Any]]:
         size = size or self._batch()

@@ -9,10 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from heed.bulk import staged
 from heed.bulk.recorded import RecordedFile
-from heed.bulk.staged import Chunk, Stages
-from heed.data import readers
+from heed.data import readers, staged
+from heed.data.staged import Chunk, Stages
 from heed.models.weight_hash import hash_weights
 from heed.products.translator import stages
 from heed.products.translator.model_bundle import Hypotheses

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heed import config
-from heed.bulk import staged
+from heed.data import staged
 from heed.data.config import DataConfig
 from heed.files import write_text
 from heed.loading import load

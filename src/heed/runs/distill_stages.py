@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from heed.bulk.staged import Chunk, Stages
 from heed.data.readers import Line
+from heed.data.staged import Chunk, Stages
 from heed.evaluation.translation import metrics
 from heed.products.product import as_texts
 from heed.products.translator import stages

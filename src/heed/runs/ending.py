@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from heed.runs.validation_history import ValidationHistory
 from heed.training.config import TrainingConfig
@@ -29,11 +29,28 @@ class Outcome:
     folder: Path
 
 
-class Ending:
-    """`began` is when the command started. It has the clock; decisions go into the ValidationHistory."""
+class Command(NamedTuple):
+    """When the command began, by time.monotonic(), and whether it writes a report at the end: a time budget includes
+    both.
+    """
 
-    def __init__(self, config: TrainingConfig, began: float, clock: Callable[[], float] = time.monotonic):
-        self.config, self.began, self.clock = config, began, clock
+    began: float
+    reports: bool = False
+
+
+class Ending:
+    """`began` is when the command started. It has the clock; decisions go into the ValidationHistory. `finishing`
+    estimates the seconds after the last validation from those of a validation.
+    """
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        began: float,
+        clock: Callable[[], float] = time.monotonic,
+        finishing: Callable[[float], float] = lambda validation: 2 + validation / 2,
+    ):
+        self.config, self.began, self.clock, self.finishing = config, began, clock, finishing
         self.before = 0.0  # seconds that earlier parts of a resumed run took
         self.budget = None if config.time is None or config.adds_time else seconds_of(config.time)
         self.validation = 0.0  # seconds of the last validation
@@ -123,8 +140,8 @@ class Ending:
         return self.budget - self._reserve() - self.spent()
 
     def _reserve(self) -> float:
-        """Seconds for what comes after the last step: a validation, and writing the model."""
-        return 1.5 * self.validation + 2
+        """Seconds for what comes after the last step: a validation, and finishing the model."""
+        return self.validation + self.finishing(self.validation)
 
     def _steps_in(self, seconds: float, pace: float) -> int:
         return max(0, int(seconds / (pace + self.validation / self.config.valid_every)))

@@ -94,12 +94,14 @@ def plan_execution(
     models = [model, *getattr(objective, "teachers", ())]
     packable = hasattr(objective, "packed") and all(_packs(objective, one, most) for one in models)
     longest = min(one.config.max_length for one in models)
-    if t.packed and not packable:
+    asked = t.packed or not getattr(objective, "few_shapes", False)  # labelled texts are packed only then
+    rows = bool(t.packed) and cuda and getattr(objective, "rows_of_text", False) and fused_model.supports(model)
+    if t.packed and not (packable or rows):
         raise ValueError(
             "training.packed is true, but this task or model does not support packed training: remove the setting"
         )
     accelerated = (
-        (packable or getattr(objective, "windows", False))
+        ((packable and asked) or rows or getattr(objective, "windows", False))
         and all(map(fused_model.supports, models))
         and cuda
         and precision == "bfloat16"

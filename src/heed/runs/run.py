@@ -4,7 +4,9 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,8 +16,9 @@ from heed.data.in_thread import in_thread
 from heed.device import choose_device
 from heed.models.package import Package
 from heed.runs import models, vectors
-from heed.runs.ending import WHY, Ending, Outcome, cooled
+from heed.runs.ending import WHY, Command, Ending, Outcome, cooled
 from heed.runs.execution_plan import plan_execution
+from heed.runs.finishing import expected_seconds, finish
 from heed.runs.recipe import Recipe
 from heed.runs.resume import checkpoint_to_resume, position_of
 from heed.runs.run_folder import RunFolder
@@ -25,7 +28,7 @@ from heed.runs.teacher import check_vocab_size, teacher_model
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, ValidationResult
 from heed.training import loop
-from heed.training.average import EMA, Weights, temporary_weights
+from heed.training.average import EMA
 from heed.training.checkpoints import TrainingState
 from heed.training.config import make_optimizer, make_schedule
 from heed.training.distributed import SingleProcess
@@ -48,7 +51,7 @@ class Run:
         base: Package | None = None,
         workers: SingleProcess | None = None,
         teachers: Mapping[str, Package] | None = None,
-        began: float | None = None,
+        command: Command | None = None,
     ):
         t, task = recipe.training, recipe.task
         self.recipe, self.task, self.folder, self.prepared = recipe, task, folder, prepared
@@ -73,8 +76,11 @@ class Run:
         self.optimizer = make_optimizer(t, [own for own in self.model.parameters() if own.requires_grad])
         recurrent = RecurrentState(self.objective, self.workers)
         self.state = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, recurrent)
-        self.history, self.ending = ValidationHistory(), Ending(t, time.monotonic() if began is None else began)
+        self.history, command = ValidationHistory(), command or Command(time.monotonic())
+        finishing = partial(expected_seconds, self, reports=command.reports)
+        self.ending = Ending(t, command.began, finishing=finishing)
         self.position, self.step = DataPosition(), 0
+        self.results: dict[int, ValidationResult] = {}  # of the last and the best validation, by step
         self.stopping, self.unvalidated = Stopping(self.workers.request_stop), False
         self.files = RunFolder(folder, recipe, prepared, self.validation, base)
         notes = [*vectors.summaries(begun), *task.notes(recipe, prepared, self.validation, max_length)]
@@ -124,7 +130,7 @@ class Run:
     def _finished(self) -> bool:
         """Create the final model; False if interrupted by a signal."""
         with self.workers.full_model(self.model, self._validated_weights()) as model:
-            return self.workers.broadcast(lambda: self._finish(model))
+            return self.workers.broadcast(lambda: finish(self, model))
 
     def close(self) -> None:
         self.report.close()
@@ -206,7 +212,7 @@ class Run:
         began = time.monotonic()
         try:
             with self.stopping.given_up_if_asked():
-                found = self._validate(model)
+                found = self.validate(model)
         except GivenUp:
             self.report.say(f"The validation at step {progress.step:,} was interrupted: a resumed run does it first.")
             return None
@@ -215,6 +221,8 @@ class Run:
         facts["seconds"] = time.monotonic() - began
         score, patience = self.task.score(found.scores, self.recipe.training.metric), self.recipe.training.patience
         best = self.history.add(progress.step, score, patience=patience)
+        known = {**self.results, progress.step: found}
+        self.results = {step: known[step] for step in (progress.step, *self.history.best_steps(1)) if step in known}
         self.log.write("valid", **facts)
         self.files.write_samples(progress.step, found)
         self.report.valid(progress.step, self.task.describe_briefly(facts), facts["seconds"], best)
@@ -228,9 +236,14 @@ class Run:
         """
         return self.state.ema.weights if self.recipe.training.averages else None
 
-    def _validate(self, model: nn.Module) -> ValidationResult:
+    def validate(self, model: nn.Module) -> ValidationResult:
         with self.plan.context(self.workers.device):
             return self.validation.run(model)
+
+    def final_search(self, model: nn.Module) -> tuple[Any, str] | None:
+        """The search settings chosen for the final model."""
+        with self.plan.context(self.workers.device):
+            return self.task.final_search(self.recipe, model, self.validation)
 
     def _write_checkpoint(self) -> None:
         parts = [gather(own, self.workers.first) for own in self.state.tensors()]
@@ -267,42 +280,3 @@ class Run:
             self.recipe = dataclasses.replace(self.recipe, training=total)
         self.position, changed = position_of(state, self.plan.order(self.recipe.training))
         return [*messages, f"Continuing from step {self.step:,}.", *changed]
-
-    def _finish(self, model: nn.Module) -> bool:
-        """Create the final model from the weights that the recipe specifies, and validate it; False if interrupted by
-        a signal.
-        """
-        t, found = self.recipe.training, None
-        if t.final == "best-ema":
-            weights, found, made_of = self.files.read_best(self.history)
-        else:
-            weights, made_of = self._final_weights()
-        with temporary_weights(model, weights) if weights else nullcontext():
-            try:
-                with self.stopping.given_up_if_asked():
-                    found = found or self._validate(model)
-                    search, chosen = self.task.final_search(self.recipe, model, self.validation) or (None, "")
-            except GivenUp:
-                return False
-            self.files.write_model(model, found, made_of, final=True, search=search)
-        h = self.history
-        ended = {"ended_by": h.ended_by or ("patience" if h.stopped else "steps"), "cooldown_from": h.cooldown_from}
-        self.log.write("end", step=self.step, weights=made_of, **ended, **found.scores)
-        score, step = h.best[0]
-        self.report.say(f"Best checkpoint: step {step:,} ({self.task.describe_score(score, t.metric)}).")
-        self.report.say(f"Final model: {made_of}; validation {self.task.describe(found.scores)}.")
-        if chosen:
-            self.report.say(chosen)
-        return True
-
-    def _final_weights(self) -> tuple[Weights, str]:
-        """The mean of the checkpoints that the recipe specifies, or nothing for the last weights; and their
-        description.
-        """
-        kept = self.files.kept(self.history)
-        if len(kept) < len(self.files.needed(self.history)):
-            self.report.say("Some checkpoints for averaging are missing: training.final or average has changed.")
-        steps = ", ".join(f"{step:,}" for step in kept)
-        last = "moving average at step" if self.recipe.training.final == "ema" else "step"
-        made_of = f"step {steps}" if len(kept) == 1 else f"mean of steps {steps}" if kept else f"{last} {self.step:,}"
-        return self.files.mean(kept.values()) if kept else {}, made_of

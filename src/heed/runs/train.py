@@ -9,7 +9,8 @@ import torch
 
 from heed.device import choose_device
 from heed.runs.choosing import complete
-from heed.runs.ending import Outcome
+from heed.runs.ending import Command, Outcome
+from heed.runs.gpu_start import starting
 from heed.runs.pretrained import open_base, with_base_search
 from heed.runs.recipe import Recipe
 from heed.runs.resume import alone_in, begin, check_folder, restarted
@@ -28,11 +29,12 @@ def run(
     say: Callable[[str], None] = lambda sentence: None,
     tell: Callable[[str, int], None] = lambda what, done: None,
     warn: Callable[[str], None] | None = None,
+    command: Command | None = None,
 ) -> Outcome:
     """Train a recipe in a folder; together with other processes if torchrun has started this one. `warn` is called
-    with messages about damage.
+    with messages about damage. `command` is what a time budget includes besides training.
     """
-    began = time.monotonic()
+    command = command or Command(time.monotonic())
     showing, tell = tell, lambda what, done: (warn or say)(what) if done is None else showing(what, done)
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
@@ -49,14 +51,15 @@ def run(
         teachers = workers.first_before_others(lambda: open_teachers(recipe))
         recipe = with_base_search(recipe, base)
         workers.broadcast(lambda: check_folder(recipe, folder, again, say))
-        prepared = workers.broadcast(lambda: recipe.task.prepare(recipe, base, tell))
+        with starting(device):
+            prepared = workers.broadcast(lambda: recipe.task.prepare(recipe, base, tell))
         workers.broadcast(lambda: begin(folder))
         workers.broadcast(lambda: held.enter_context(alone_in(folder)))
         if teachers:
             frozen = [own.model for own in teachers.values()]
             workers.broadcast(lambda: check_weights(frozen, folder / WEIGHTS, begun=again))
         with workers.errors_from_first():
-            at_work = Run(recipe, folder, prepared, report, base, workers, teachers, began)
+            at_work = Run(recipe, folder, prepared, report, base, workers, teachers, command)
         if again and not at_work.step:
             at_work.report.say("No checkpoint to continue from: starting at step 1.")
         workers.broadcast(lambda: at_work.files.write_recipe(at_work.recipe))

@@ -211,6 +211,12 @@ class Task(ABC):
         """
         return None
 
+    def final_cost(self, prepared: Prepared, validation: Validation, beam: int, tuned: bool) -> float:
+        """What `final_search` and `final_files` take, in validations. `beam` is that of the search settings; a `tuned`
+        model, trained before, gets no files.
+        """
+        return 0.0
+
     def final_files(self, model: nn.Module, prepared: Prepared, validation: Validation) -> dict[str, str]:
         """Additional text files of the finished model folder, by name."""
         return {}

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from heed.data.batching import by_length
 from heed.decoding.config import DecodingConfig
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.ranking import PENALTIES
 from heed.evaluation.translation import metrics
+from heed.products.translator.engines.validation import EngineMaker, only_torch
 from heed.products.translator.model_bundle import ModelBundle
 from heed.tasks.validation import sample_rows
 from heed.vocabularies.vocabulary import Pair
@@ -39,7 +39,12 @@ class LengthPenalty(NamedTuple):
 
 
 def choose(
-    model: nn.Module, sets: Sequence[tuple[Pair, Texts]], search: DecodingConfig, sentences: int, batch_tokens: int
+    model: nn.Module,
+    sets: Sequence[tuple[Pair, Texts]],
+    search: DecodingConfig,
+    sentences: int,
+    batch_tokens: int,
+    engines: EngineMaker = only_torch,
 ) -> LengthPenalty | None:
     """The best alpha for a model on at most this many sentences of `sets`, one per direction; None if there is no
     beam to rank. Reranking one beam is cheap, but a search with a higher penalty may find worse, longer hypotheses:
@@ -53,7 +58,7 @@ def choose(
 
     def bleu(config: DecodingConfig, alphas: Sequence[float]) -> dict[float, float]:
         """The BLEU of each alpha by reranking one search, averaged over all sets."""
-        found = [(pair, *hypotheses(model, pair, texts, config, batch_tokens)) for pair, texts in few]
+        found = [(pair, *hypotheses(model, pair, texts, config, batch_tokens, engines)) for pair, texts in few]
         return {alpha: sum(_bleu(*own, config, alpha) for own in found) / len(found) for alpha in alphas}
 
     before = search.length_penalty
@@ -78,7 +83,12 @@ def _bleu(
 
 @torch.inference_mode()
 def hypotheses(
-    model: nn.Module, vocabularies: Pair, texts: Texts, search: DecodingConfig, batch_tokens: int
+    model: nn.Module,
+    vocabularies: Pair,
+    texts: Texts,
+    search: DecodingConfig,
+    batch_tokens: int,
+    engines: EngineMaker = only_torch,
 ) -> tuple[list[list[Hypothesis]], list[str]]:
     """The hypotheses of a beam search for each source, and the references; sources too long for the model are
     skipped.
@@ -86,11 +96,10 @@ def hypotheses(
     bundle = ModelBundle([model.eval()], vocabularies)
     ids = vocabularies[0].encode([source for source, _ in texts])
     kept = [row for row, own in enumerate(ids) if 0 < len(own) < bundle.max_length]
-    found: dict[int, list[Hypothesis]] = {}
-    for rows in by_length([len(ids[row]) + 1 for row in kept], max(1, batch_tokens // search.beam)):
-        batch = [kept[row] for row in rows]
-        found.update(zip(batch, bundle.search([ids[row] for row in batch], search), strict=True))
-    return [found[row] for row in kept], [texts[row][1] for row in kept]
+    sources, prefixes = [ids[row] for row in kept], [[] for _ in kept]
+    engine = next(own for own in engines(bundle) if own.takes(search, prefixes))
+    found = engine.search(sources, search, prefixes, max(1, batch_tokens // search.beam))
+    return found, [texts[row][1] for row in kept]
 
 
 def rank(found: Sequence[Hypothesis], search: DecodingConfig, alpha: float) -> Hypothesis:

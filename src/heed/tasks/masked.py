@@ -5,7 +5,7 @@ With pairs, also whether the second text follows the first (BERT), or whether th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import nn
@@ -27,6 +27,7 @@ class MaskedLoss:
     """
 
     pair_weight: float = 0.0
+    rows_of_text: ClassVar = True
 
     @property
     def parts(self) -> tuple[str, ...]:

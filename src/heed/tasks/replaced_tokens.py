@@ -44,6 +44,7 @@ class ReplacedTokensLoss:
     weight: float
     pad: int
     parts: ClassVar = ("generator", "discriminator")
+    rows_of_text: ClassVar = True
 
     def part_counts(self, batch: MaskedBatch) -> dict[str, int]:
         return {"generator": batch.count, "discriminator": batch.size}

@@ -30,7 +30,11 @@ class CrossEntropy:
     def __call__(self, model: EncodesAndDecodes, batch: Batch | Packed) -> Loss:
         if isinstance(batch, Packed):
             return self.packed(model, batch)
-        return smoothed_cross_entropy(_logits(model, batch), batch.expected, self.smoothing)[0]
+        states = _states_at_targets(model, batch)
+        if _with_own_gradient(states):
+            total, nll = chunked_cross_entropy(states, *model.output_weights(), batch.expected, self.smoothing)
+            return Loss(total, nll, len(batch.expected))
+        return smoothed_cross_entropy(model.project(states), batch.expected, self.smoothing)[0]
 
     def packed(self, model: EncodesAndDecodes, batch: Packed) -> Loss:
         """The same for sequences packed end to end."""
@@ -55,7 +59,12 @@ class RDrop:
         if isinstance(batch, Packed):
             return self.packed(model, batch)
         n = len(batch.expected)
-        both, logp = smoothed_cross_entropy(_logits(model, _twice(batch)), batch.expected.repeat(2), self.smoothing)
+        states = _states_at_targets(model, _twice(batch))
+        if _with_own_gradient(states):
+            both, matrix = states.unflatten(0, (2, -1)), model.output_weights()
+            total, nll = chunked_cross_entropy(both, *matrix, batch.expected, self.smoothing, self.weight)
+            return _with_rest(Loss(total, nll, n), "regularization")
+        both, logp = smoothed_cross_entropy(model.project(states), batch.expected.repeat(2), self.smoothing)
         one, other = logp[:n], logp[n:]
         divergence = ((one.exp() - other.exp()) * (one - other)).sum() / 2
         return _with_rest(Loss(both.total / 2 + self.weight / 2 * divergence, both.nll / 2, n), "regularization")
@@ -81,9 +90,16 @@ class Distilled:
     def __call__(self, model: EncodesAndDecodes, batch: Batch | Packed) -> Loss:
         if isinstance(batch, Packed):
             return self.packed(model, batch)
+        states = _states_at_targets(model, batch)
+        if _with_own_gradient(states):
+            with torch.no_grad():
+                outputs = [TeacherOutput(_states_at_targets(t, batch), *t.output_weights()) for t in self.teachers]
+            own, teaching = model.output_weights(), Distillation(outputs, self.share)
+            total, nll = chunked_cross_entropy(states, *own, batch.expected, self.smoothing, distillation=teaching)
+            return _with_rest(Loss(total, nll, len(batch.expected)), "distillation")
         with torch.no_grad():
             target = ensemble_logits([_logits(teacher, batch) for teacher in self.teachers])
-        loss = distillation_loss(_logits(model, batch), target, batch.expected, self.smoothing, self.share)
+        loss = distillation_loss(model.project(states), target, batch.expected, self.smoothing, self.share)
         return _with_rest(loss, "distillation")
 
     def packed(self, model: EncodesAndDecodes, batch: Packed) -> Loss:
@@ -105,9 +121,18 @@ def _with_rest(loss: Loss, name: str) -> Loss:
     return loss._replace(parts={name: Part(loss.total.detach() - loss.nll, loss.count)})
 
 
-def _logits(model: EncodesAndDecodes, batch: Batch) -> torch.Tensor:
+def _with_own_gradient(states: torch.Tensor) -> bool:
+    """Whether the loss computes its gradient itself. On a CPU, autograd would pass over the logits several times."""
+    return states.device.type == "cpu" and torch.is_grad_enabled()
+
+
+def _states_at_targets(model: EncodesAndDecodes, batch: Batch) -> torch.Tensor:
     states = model.decode(batch.target, model.encode(batch.source, batch.valid), batch.valid)
-    return model.project(states.flatten(0, 1).index_select(0, batch.positions))
+    return states.flatten(0, 1).index_select(0, batch.positions)
+
+
+def _logits(model: EncodesAndDecodes, batch: Batch) -> torch.Tensor:
+    return model.project(_states_at_targets(model, batch))
 
 
 def _states(model: EncodesAndDecodes, batch: Packed) -> torch.Tensor:

@@ -25,6 +25,8 @@ from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.tags import tag_ids
 from heed.vocabularies.vocabulary import Pair
 
+QUICKLY_PLANNED = 1_000_000  # texts of an epoch: planning more batches than that in two processes would take too long
+
 
 class TextTask(Task):
     """Pairs of lines, or lines if `one_sided`; both sides are encoded by vocabularies, unless the target is a label
@@ -212,8 +214,9 @@ class TextTask(Task):
             weights=[one.weight for one in recipe.data.corpora],
         )
         # sampling subwords or making noise costs as much as training on the result: other processes do it
-        apart = sampling or noise is not None
-        return in_processes(made, position, workers=worker_count()) if apart else made.start(position)
+        if not sampling and noise is None:
+            return made.start(position)
+        return in_processes(made, position, workers=worker_count(), meanwhile=len(prepared.train) < QUICKLY_PLANNED)
 
     def noise(self, prepared: Prepared) -> Any:
         """The noise applied to the source of each example, if any."""

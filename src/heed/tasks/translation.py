@@ -20,11 +20,12 @@ from heed.models.abilities import EncodesAndDecodes
 from heed.models.package import Package
 from heed.products.summarizer import Summarizer
 from heed.products.translator.attention_trace import AlignmentRows, choose_rows
+from heed.products.translator.engines.validation import EngineMaker, ValidationEngines, only_torch
 from heed.products.translator.translator import Translator
 from heed.tasks import length_penalty
 from heed.tasks.base import Metric, Objective, Prepared, Tell, Validation, ValidationResult
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
-from heed.tasks.shortlist import choose
+from heed.tasks.shortlist import CHECKED, choose
 from heed.tasks.text import TextTask, max_source
 from heed.tasks.validation import (
     describe_rules,
@@ -38,6 +39,7 @@ from heed.vocabularies.tags import is_language_tag
 from heed.vocabularies.vocabulary import Pair
 
 LARGE = 4000  # target subwords: with fewer, a shortlist saves little
+PLAIN_COST = 8  # of a plain search, which a shortlist needs, in validations by the GPU search
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class Translation(TextTask):
             "max_source": max_source(prepared),
             "budget": recipe.training.valid_tokens,
             "samples": -(-recipe.training.samples // len(lines)),
+            "engines": ValidationEngines() if recipe.training.valid_engine == "cuda" else only_torch,
         }
         each = {
             name: TranslationValidation(own, (source.with_tag(tag) if tag else source, target), **options)
@@ -143,21 +146,41 @@ class Translation(TextTask):
     def final_search(
         self, recipe: Any, model: nn.Module, validation: "TranslationValidation | DirectionsValidation"
     ) -> tuple[DecodingConfig, str] | None:
-        each = validation.each.values() if isinstance(validation, DirectionsValidation) else [validation]
+        each = list(validation.each.values()) if isinstance(validation, DirectionsValidation) else [validation]
         sets, count = [(own.vocabularies, own.pairs) for own in each], self.settings.tune_length_penalty
-        found = (
-            length_penalty.choose(model, sets, recipe.decoding, count, recipe.training.valid_tokens) if count else None
-        )
+        given = recipe.decoding, count, recipe.training.valid_tokens, each[0].engines
+        found = length_penalty.choose(model, sets, *given) if count else None
         if found is None:
             return None
         return replace(recipe.decoding, length_penalty=found.alpha), found.describe()
 
-    def final_files(self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation") -> dict[str, str]:
-        """A lexical shortlist for a large vocabulary, if the validation set is translated as well with it."""
+    def final_cost(
+        self, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation", beam: int, tuned: bool
+    ) -> float:
+        """A beam costs about half as much as its greedy searches; for a shortlist, two sizes are tried, by the plain
+        search.
+        """
+        tuning = min(self.settings.tune_length_penalty, validation.size) * beam / 2 if beam > 1 else 0.0
+        large = len(tuple(prepared.processors.values())[1]) >= LARGE
+        listed = large and not tuned
+        first = next(iter(validation.each.values())) if isinstance(validation, DirectionsValidation) else validation
+        each = PLAIN_COST if listed and getattr(first.engines, "fast", False) else 1
+        return (tuning + (3 * each * min(CHECKED, validation.size) if listed else 0)) / validation.size
+
+    def final_files(
+        self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation"
+    ) -> dict[str, str]:
+        """A lexical shortlist for a large vocabulary, if the validation set of each direction is translated as well
+        with it.
+        """
         source, target = pair = tuple(prepared.processors.values())
-        if len(target) < LARGE or not ctranslate2.able(model) or isinstance(validation, DirectionsValidation):
-            return {}  # the words of several languages would make a long list
-        few = choose(model, pair, shortlist.learn(prepared.train, pair), validation.pairs, validation.budget)
+        each = list(validation.each.values()) if isinstance(validation, DirectionsValidation) else [validation]
+        tags = {i for name, i in getattr(source, "tags", {}).items() if is_language_tag(name)}
+        untagged = len(each) > 1 and not all(tags.intersection(prefix) for prefix in prepared.train.prefixes)
+        if len(target) < LARGE or not ctranslate2.able(model) or untagged:
+            return {}
+        table = shortlist.learn(prepared.train, pair, tags if len(each) > 1 else ())
+        few = choose(model, [(own.vocabularies, own.pairs) for own in each], table, each[0].budget)
         if few is None:
             return {}
         return {shortlist.FILE: shortlist.to_text(few, (names(source), names(target)))}
@@ -175,7 +198,9 @@ class TranslationValidation:
         max_source: int | None,
         budget: int,
         samples: int,
+        engines: EngineMaker = only_torch,
     ):
+        self.engines = engines
         self.sources = [vocabularies[0].clean(line.source) for line in lines]
         self.references = [vocabularies[1].clean(line.target) for line in lines]
         self.vocabularies, self.search, self.max_source = vocabularies, search, max_source
@@ -186,6 +211,7 @@ class TranslationValidation:
     def run(self, model: nn.Module) -> ValidationResult:
         model.eval()
         translator = Translator([model], self.vocabularies, decoding=self.search, max_source=self.max_source)
+        translator.engines = self.engines(translator.bundle)
         found = [t.text for t in translator.translate(self.sources, batch_tokens=self.budget)]
         outputs = list(zip(self.sources, self.references, found, strict=True))
         samples = [outputs[i] for i in self.shown]

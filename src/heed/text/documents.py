@@ -56,7 +56,8 @@ def translate(
 def kind_of(name: str) -> str:
     suffix = PurePath(name).suffix.lower()
     if suffix not in KINDS:
-        raise ValueError(f"{name} ends in {suffix or 'nothing'}; heed translates {', '.join(dict.fromkeys(KINDS))}")
+        ending = f"ends in {suffix}" if suffix else "has no extension"
+        raise ValueError(f"{name} {ending}; heed translates {', '.join(dict.fromkeys(KINDS))}")
     return KINDS[suffix]
 
 

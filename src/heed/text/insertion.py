@@ -1,6 +1,7 @@
 """Restore protected spans missing from a translation, next to the words aligned with their neighbours."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -10,8 +11,7 @@ from heed.text.sentences import CLOSING, OPENING, STOPS
 
 Links = Sequence[tuple[int, int]]  # (source word, target word); words are separated by white space
 _WORDS = re.compile(r"\S+")
-_END = re.compile(rf"[{re.escape(STOPS + CLOSING)},;:]*\s*$")
-_START = re.compile(rf"[{re.escape(OPENING)}]*")
+_ENDING = f"{STOPS}{CLOSING},;:"
 _NUMBER = re.compile(r"[$€£¥₩]?[0-9](?:[0-9]|[.,](?=[0-9]))*[%‰]?")
 
 
@@ -53,11 +53,13 @@ def place(
     lost.reverse()
     numbers = _foreign_numbers(source, translation, wrong)
     edits = [(*at, "") for at in wrong]
-    for span in list(lost):
+    inserted = []
+    for span in lost:
         if numbers and _NUMBER.fullmatch(span.text):
             edits.append((*numbers.pop(0), span.text))
-            lost.remove(span)
-    edits += _insertions(source, lost, translation, links, first)
+        else:
+            inserted.append(span)
+    edits += _insertions(source, inserted, translation, links, first)
     return _tidy(replaced(translation, sorted(edits, key=lambda edit: edit[:2])))
 
 
@@ -77,33 +79,26 @@ def _insertions(
     for word, other in links:
         if word < len(ours) and other < len(theirs):
             linked.setdefault(word, []).append(other)
+    starts, known = [start for start, _ in ours], sorted(linked)
+    lowest, highest = bounds(translation)
     found: dict[int, list[str]] = {}
     for span in lost:
-        word = max(0, sum(start <= span.start for start, _ in ours) - 1)
-        place = max(first, _position(word, linked, ours, theirs, translation))
-        found.setdefault(place, []).append(span.text)
+        word = max(0, bisect_right(starts, span.start) - 1)
+        if word in linked:
+            at = theirs[min(linked[word])][0]
+        elif before := bisect_left(known, word):
+            at = theirs[max(linked[known[before - 1]])][1]
+        else:
+            number = round(word * len(theirs) / max(1, len(ours)))
+            at = theirs[number][0] if number < len(theirs) else len(translation)
+        found.setdefault(max(first, lowest, min(at, highest)), []).append(span.text)
     return [(at, at, f" {' '.join(texts)} ") for at, texts in sorted(found.items())]
 
 
-def _position(
-    word: int,
-    linked: dict[int, list[int]],
-    ours: list[tuple[int, int]],
-    theirs: list[tuple[int, int]],
-    translation: str,
-) -> int:
-    """Where to insert a span: never after the last full stop, nor before an opening quotation mark."""
-    end, start = _END.search(translation).start(), _START.match(translation).end()
-    if not theirs:
-        return 0
-    if word in linked:
-        place = theirs[min(linked[word])][0]
-    elif before := [other for other in linked if other < word]:
-        place = theirs[max(linked[max(before)])][1]
-    else:
-        number = round(word * len(theirs) / max(1, len(ours)))
-        place = theirs[number][0] if number < len(theirs) else len(translation)
-    return max(min(place, end), min(start, end))
+def bounds(translation: str) -> tuple[int, int]:
+    """Where a span can be inserted: not before an opening quotation mark, nor after the last full stop."""
+    end = len(translation.rstrip().rstrip(_ENDING))
+    return min(len(translation) - len(translation.lstrip(OPENING)), end), end
 
 
 def _tidy(text: str) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from heed.kernels.gradient_buffers import claim_buffer
+from heed.training.loss_gradients import loss_and_gradient
 
 
 class Part(NamedTuple):
@@ -126,7 +127,7 @@ def weighted_cross_entropy(
         logits = logits.float() if logits.dtype.itemsize < 4 else logits
         return (F.cross_entropy(logits, targets, reduction="none") * factors).sum()
 
-    chunk = max(1, _chunk_rows(len(states), 1, weight))
+    chunk = _chunk_rows(len(states), 1, weight)
     pieces = (part_of.split(chunk) for part_of in (states, expected, weights))
     return sum(checkpoint(part, *each, use_reentrant=False) for each in zip(*pieces, strict=True))
 
@@ -158,13 +159,13 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         direct = (
             single and not padding
         )  # else the gradient of the matrix is rounded and copied to the buffer afterwards
-        for start in range(0, states.shape[1], chunk):
+        for start in range(0, max(1, states.shape[1]), chunk):  # a worker may have a batch without rows
             rows = states[:, start : start + chunk].to(dtype).flatten(0, 1)
             logits = F.linear(rows, matrix, offset).unflatten(0, (len(states), -1))
             teacher = (
                 None if distillation is None else _teacher_logits(distillation, slice(start, start + chunk), dtype)
             )
-            part, part_nll, grad = _loss_and_gradient(logits, expected[start : start + chunk], *rates, teacher, vocab)
+            part, part_nll, grad = loss_and_gradient(logits, expected[start : start + chunk], *rates, teacher, vocab)
             total, nll, grad = total + part, nll + part_nll, grad.flatten(0, 1)
             grad_states.append((grad @ matrix).unflatten(0, (len(states), -1)))
             added = _matmul(grad.T, rows, *((weight.dtype, buffer) if direct else (exact, None)))[:vocab]
@@ -199,7 +200,7 @@ def padded_vocab(vocab: int, dtype: torch.dtype, device: torch.device) -> int:
 def _chunk_rows(rows: int, passes: int, weight: Tensor) -> int:
     """How many rows to compute logits for at a time."""
     most = MAX_LOGITS.get(weight.device.type, MAX_LOGITS["cpu"]) // len(weight)
-    return -(-rows // max(1, -(-rows * passes // max(1, most))))
+    return max(1, -(-rows // max(1, -(-rows * passes // max(1, most)))))
 
 
 def _teacher_logits(distillation: Distillation, rows: slice, dtype: torch.dtype) -> tuple[Tensor, float]:
@@ -221,62 +222,3 @@ def _matmul(one: Tensor, other: Tensor, dtype: torch.dtype, buffer: Tensor | Non
     if one.is_cuda and one.dtype.itemsize < 4 and dtype == torch.float32:
         return torch.mm(one, other, out_dtype=torch.float32)
     return one @ other
-
-
-def _loss_and_gradient(
-    logits: Float[Tensor, "passes n columns"],
-    expected: Int[Tensor, " n"],
-    smoothing: float,
-    agreement: float,
-    teacher: tuple[Tensor, float] | None,
-    vocab: int | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss and the nll, summed over rows, and the gradient of the loss with respect to the logits.
-
-    Columns after the first `vocab` are padding, with gradient 0.
-    """
-    if logits.is_cuda and logits.dtype.itemsize < 4:
-        from heed.kernels.cross_entropy import cross_entropy_gradients
-
-        return cross_entropy_gradients(logits, expected, smoothing, agreement, teacher, vocab)
-    padding, logits = 0 if vocab is None else logits.shape[-1] - vocab, logits[..., :vocab]
-    z = logits if logits.dtype == torch.float64 else logits.float()
-    if len(z) == 1 and teacher is None:
-        total, nll, grad = _plain_loss_and_gradient(z[0], expected, smoothing)
-        return total, nll, F.pad(grad[None].to(logits.dtype), (0, padding)) if padding else grad[None].to(logits.dtype)
-    counts, targets = (expected >= 0).to(z.dtype), expected.clamp(min=0).expand(z.shape[:2])[..., None]
-    lse = torch.logsumexp(z, dim=-1)
-    nll = ((lse - z.gather(2, targets)[..., 0]) * counts).sum() / len(z)
-    uniform = ((lse - z.mean(dim=-1)) * counts).sum() / len(z)
-    logp = z - lse[..., None]
-    p = logp.exp()
-    one_hot = torch.full((), smoothing - 1, dtype=z.dtype, device=z.device).expand(targets.shape)
-    grad = (p - smoothing / z.shape[-1]).scatter_add(2, targets, one_hot) / len(z)
-    total = (1 - smoothing) * nll + smoothing * uniform
-    if teacher is not None:
-        q, share = teacher[0].to(z.dtype).softmax(dim=-1), teacher[1]
-        total = (1 - share) * total + share * ((lse - (q * z).sum(dim=-1)) * counts).sum()
-        grad = (1 - share) * grad + share * (p - q)
-    if len(z) == 2:
-        difference = logp - logp.flip(0)
-        divergence = (p * difference).sum(dim=-1, keepdim=True)
-        total = total + agreement / 4 * (divergence[..., 0] * counts).sum()
-        grad = grad + agreement / 4 * (p * (difference - divergence) + p - p.flip(0))
-    return total, nll, F.pad((grad * counts[:, None]).to(logits.dtype), (0, padding))
-
-
-def _plain_loss_and_gradient(
-    z: Float[Tensor, "n vocab"], expected: Int[Tensor, " n"], smoothing: float
-) -> tuple[Tensor, Tensor, Float[Tensor, "n vocab"]]:
-    """The same for one pass without a teacher, in place: most of the time is spent reading and writing logits."""
-    counts, targets = (expected >= 0).to(z.dtype), expected.clamp(min=0)[:, None]
-    grad = z.log_softmax(dim=-1)
-    nll = -(grad.gather(1, targets)[:, 0] * counts).sum()
-    total = nll
-    if smoothing:
-        total = (1 - smoothing) * nll - smoothing * (grad.mean(dim=-1) * counts).sum()
-    grad.exp_()
-    if smoothing:
-        grad.sub_(smoothing / z.shape[-1])
-    one_hot = torch.full((), smoothing - 1, dtype=z.dtype, device=z.device).expand(targets.shape)
-    return total, nll, grad.scatter_add_(1, targets, one_hot).mul_(counts[:, None])

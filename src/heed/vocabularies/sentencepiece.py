@@ -129,6 +129,10 @@ class Subwords(Vocabulary):
     def decode(self, ids: Sequence[int]) -> str:
         return self.processor.decode([i for i in ids if i > LAST])
 
+    def decode_all(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The same for many; faster than one by one."""
+        return self.processor.decode([[i for i in ids if i > LAST] for ids in rows]) if rows else []
+
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._pieces[i] for i in ids]
 

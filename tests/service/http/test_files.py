@@ -38,7 +38,7 @@ def test_every_field_beside_a_file_stays_text(client, field):
         ("a.docx", bomb(), "would unpack to"),
         ("a.docx", b"PK not a zip", "not a Word document"),
         ("a.exe", b"MZ", "heed translates .txt"),
-        ("a", b"text", "ends in nothing"),
+        ("a", b"text", "has no extension"),
         ("a.txt", b"\xff\xfe\xfd\xfc\x00", "not UTF-16"),
         ("a.txt", "가".encode() + b"\xff", "line 1 is not UTF-8"),
         ("a.tsv", b"x", "choose the column"),

@@ -77,7 +77,11 @@ def window():
         yield browser.new_context(locale="en-GB", permissions=["clipboard-read", "clipboard-write"])
 
 
-REST = "() => { localStorage.clear(); window.stop(); for (let i = setTimeout(() => {}); i; i--) clearTimeout(i); }"
+REST = """() => {
+    localStorage.clear(); window.stop();
+    for (let i = setTimeout(() => {}); i; i--) clearTimeout(i);
+    window.fetch = () => new Promise(() => {});  // an answer on its way may set a new timer
+}"""
 
 
 class Tab:

@@ -23,14 +23,14 @@ def capture(work: Callable[[], None], stream: torch.cuda.Stream, pool: tuple[int
     stream.wait_stream(torch.cuda.current_stream(stream.device))
     with torch.cuda.stream(stream):
         work()
-        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-        try:
+        try:  # a signal may interrupt a validation anywhere, and the run then still writes a checkpoint
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             work()
+            graph.capture_end()
         except BaseException:
             with suppress(RuntimeError):
                 graph.capture_end()
             raise
-        graph.capture_end()
     torch.cuda.current_stream(stream.device).wait_stream(stream)
     return graph
 

@@ -1,7 +1,8 @@
 """The weights of a model as the search on the GPU needs them: fused matrices in one dtype."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -146,6 +147,34 @@ def read(model: EncoderDecoder, dtype: torch.dtype) -> Weights:
     heads = len(cross[0].q.weight) // cross[0].width
     bias = None if bias is None else bias.detach().to(torch.promote_types(dtype, torch.float32), copy=True)
     return Weights(target, output, bias, len(matrix), heads, source, memory)
+
+
+@torch.inference_mode()
+def refresh(weights: Weights, model: EncoderDecoder) -> bool:
+    """Copy the current weights of a model that `supports` accepts into the same memory, so that captured graphs use
+    them; False, and nothing is copied, if the model differs in more than its weights.
+    """
+    old, new = list(_leaves(weights)), list(_leaves(read(model, weights.dtype)))
+    if list(map(_kind, old)) != list(map(_kind, new)):
+        return False
+    pairs = [pair for pair in zip(old, new, strict=True) if isinstance(pair[0], Tensor)]
+    torch._foreach_copy_(*map(list, zip(*pairs, strict=True)))
+    return True
+
+
+def _leaves(part: Any) -> Iterator[Any]:
+    """All tensors and settings, in order."""
+    if isinstance(part, DecoderWeights):
+        part = [getattr(part, field.name) for field in fields(part)]
+    if isinstance(part, (tuple, list)):
+        for own in part:
+            yield from _leaves(own)
+    else:
+        yield part
+
+
+def _kind(leaf: Any) -> Any:
+    return (leaf.shape, leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else leaf
 
 
 def _stack_weights(model, stack: Stack, tokens: Tensor, positions: nn.Module, pending, dtype) -> StackWeights:

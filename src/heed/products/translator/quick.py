@@ -1,4 +1,4 @@
-"""Translate a few sentences on the CPU without torch, whose import takes longer than translating them. A cached
+"""Translate a few sentences or a short file on the CPU without torch, whose import takes longer than translating them. A cached
 CTranslate2 conversion records the model folders it was made from: the size and time of each of their files, and all
 that a plain search needs. An unchanged folder is opened from there. Anything beyond a plain search, and any fault, is
 left to `Translator`.
@@ -6,15 +6,16 @@ left to `Translator`.
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from heed import config as settings
 from heed.convert import ctranslate2_import
 from heed.decoding.config import DecodingConfig, forced_start, max_output_length
+from heed.decoding.hypothesis import Hypothesis
 from heed.files import cache_folder, check_sums, json_digest, write_json
 from heed.products.translator.engines.ctranslate2_search import (
     PoolSearch,
@@ -25,7 +26,7 @@ from heed.products.translator.engines.ctranslate2_search import (
 )
 from heed.products.translator.faults import Faults, Tables
 from heed.products.translator.results import Candidate, Translation, join_parts
-from heed.products.translator.split import split_texts
+from heed.products.translator.split import Parts, split_texts
 from heed.version import __version__
 from heed.vocabularies import sentencepiece
 from heed.vocabularies.sentencepiece import Subwords
@@ -85,12 +86,21 @@ def remember(folder: Path, before: Stamps, translator: Any) -> None:
         write_json(conversion / _note(folder), facts | {"sha256": json_digest(facts)})
 
 
-def find(folder: Path, threads: int) -> "QuickTranslator | None":
-    """The translator of a folder that is unchanged since it was recorded, if its conversion is intact."""
+def records(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The records of a folder that is unchanged since, with their paths. Their conversions are not checked."""
     for path in cache_folder().glob(f"ctranslate2-*/{_note(folder)}"):
         facts = _read(path)
-        if facts is None or facts["heed"] != __version__ or facts["stamps"] != stamp(folder, list(facts["stamps"])):
-            continue
+        if (
+            facts is not None
+            and facts["heed"] == __version__
+            and facts["stamps"] == stamp(folder, list(facts["stamps"]))
+        ):
+            yield path, facts
+
+
+def find(folder: Path, threads: int) -> "QuickTranslator | None":
+    """The translator of a folder that is unchanged since it was recorded, if its conversion is intact."""
+    for path, facts in records(folder):
         try:
             if not check_sums(path.parent):
                 continue
@@ -116,6 +126,15 @@ def _read(path: Path) -> dict[str, Any] | None:
     return facts if stated == json_digest(facts) else None
 
 
+class Searched(NamedTuple):
+    """Texts in parts, and the best hypotheses for each part."""
+
+    texts: Sequence[str]
+    parts: Parts
+    config: DecodingConfig
+    found: list[list[Hypothesis]]
+
+
 class QuickTranslator:
     """One model of one direction, as CTranslate2 runs it."""
 
@@ -128,14 +147,25 @@ class QuickTranslator:
 
     def translate(self, texts: Sequence[str], decoding: Mapping[str, Any]) -> list[Translation] | None:
         """The result of `Translator.translate` without access to the model; None if `Translator` itself is needed."""
+        searched = self.search(texts, decoding)
+        return None if searched is None or self.faulty(searched) else self.finish(searched)
+
+    def search(self, texts: Sequence[str], decoding: Mapping[str, Any]) -> Searched | None:
+        """The first two stages; None if `Translator` itself is needed."""
         config = settings.read(DecodingConfig, {**asdict(self.decoding), **decoding})
         if not self._takes(config) or not all(map(_is_text, texts)):
             return None
-        source, target = self.vocabularies
-        parts, owners, ids = split_texts(texts, source, self.facts["max_source"])
-        found = self._search(ids, config) if all(ids) else None
-        if found is None or self.faults.faulty(ids, found, config):
-            return None
+        parts = split_texts(texts, self.vocabularies[0], self.facts["max_source"])
+        found = self._search(parts.ids, config) if all(parts.ids) else None
+        return None if found is None else Searched(texts, parts, config, found)
+
+    def faulty(self, searched: Searched) -> bool:
+        """Whether some translation has a fault, which `Translator` avoids by another search."""
+        return bool(self.faults.faulty(searched.parts.ids, searched.found, searched.config))
+
+    def finish(self, searched: Searched) -> list[Translation]:
+        """The last stage."""
+        (texts, (parts, owners, ids), config, found), (source, target) = searched, self.vocabularies
         results: list[list[Translation]] = [[] for _ in texts]
         for owner, part, own, nbest in zip(owners, parts, ids, found, strict=True):
             every = [Candidate(_line(target, h.tokens), h.score, target.pieces(h.tokens), _untold) for h in nbest]

@@ -1,8 +1,9 @@
-"""Translation in three stages: tokenization, search, and detokenization. `heed.bulk` overlaps the stages of chunks."""
+"""Translation in three stages: tokenization, search, and detokenization. The stages of chunks overlap."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from heed.data import staged
 from heed.decoding.config import DecodingConfig
 from heed.decoding.hypothesis import Hypothesis
 from heed.products.product import in_batches
@@ -14,6 +15,8 @@ from heed.products.translator.term_tokens import RequiredTerms, add_split_terms
 from heed.text.glossary import Glossary
 
 Translator = Any  # that of translator.py, which calls the stages
+ADVICE = "shorten it, or translate it in parts (too_long='split', --too-long split)"
+CHUNK = 2000  # texts that are translated together
 
 
 class Work(NamedTuple):
@@ -28,6 +31,41 @@ class Work(NamedTuple):
     config: DecodingConfig
     glossary: Glossary
     batch_tokens: int
+
+
+def translate(
+    translator: Translator,
+    texts: Sequence[str],
+    config: DecodingConfig,
+    glossary: Glossary,
+    *,
+    prefix: str | Sequence[str] | None,
+    too_long: str,
+    batch_tokens: int,
+) -> list[Translation]:
+    """All three stages; those of a long list overlap, chunk by chunk."""
+    given = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
+    if len(texts) <= CHUNK or not _divisible(config, prefix):
+        work = prepare(translator, texts, config, glossary, **given)
+        return finish(translator, work, search(translator, work))
+    if too_long == "refuse":
+        refuse_long(translator, texts, ADVICE)  # counts all texts, not those of a chunk
+        given["too_long"] = "split"
+    found: list[Translation] = []
+    stages = staged.Stages(
+        lambda chunk: prepare(translator, chunk.items, config, glossary, **given),
+        lambda work: search(translator, work),
+        lambda work, hypotheses: finish(translator, work, hypotheses),
+        numbered=True,
+    )
+    staged.run(staged.chunks(texts, CHUNK), stages, lambda chunk, own: found.extend(own))
+    return found
+
+
+def _divisible(config: DecodingConfig, prefix: str | Sequence[str] | None) -> bool:
+    """Whether chunks give the results of the whole: a sample depends on the number of its text in the list."""
+    samples = config.sample or (config.rerank != "none" and config.candidates_from != "beam")
+    return not samples and (prefix is None or isinstance(prefix, str))
 
 
 def prepare(
@@ -94,8 +132,7 @@ def split_long(translator: Translator, texts: Sequence[str], too_long: str) -> P
     if too_long not in ("split", "cut", "refuse"):
         raise ValueError(f"too_long is {too_long!r}; it must be 'split', 'cut' or 'refuse'")
     if too_long == "refuse":
-        advice = "shorten it, or translate it in parts (too_long='split', --too-long split)"
-        refuse_long(translator, texts, advice)
+        refuse_long(translator, texts, ADVICE)
     return split_texts(texts, translator.source, translator.max_source, too_long == "cut")
 
 

@@ -174,8 +174,8 @@ class Translator(Product):
             given = {"too_long": too_long, "batch_tokens": batch_tokens, **decoding}
             model = TranslatorModel(self, terms, given, can_require(config))
             return passages.translate(model, texts, config, (self.facts.get("languages") or {}).get("source"), prefix)
-        work = stages.prepare(self, texts, config, terms, prefix=prefix, too_long=too_long, batch_tokens=batch_tokens)
-        return stages.finish(self, work, stages.search(self, work))
+        given = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
+        return stages.translate(self, texts, config, terms, **given)
 
     def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""

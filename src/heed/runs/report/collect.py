@@ -27,6 +27,7 @@ from heed.tasks.base import Prepared
 from heed.tasks.validation import validation_search
 from heed.training import checkpoints
 
+DECODED = 1000  # texts at a time
 MOST_PAIRS = 500_000  # of the training text that are read to count words: seconds, not minutes
 
 Tell = Callable[[str], None]
@@ -172,8 +173,13 @@ def training_text(prepared: Prepared, sources: list[str], references: list[str])
 
 def _texts(corpus: Corpus, side: CorpusSide, vocabulary: Any) -> Iterator[str]:
     """One side of the corpus as trained on: without what was filtered or held out."""
-    for i in range(min(len(corpus), MOST_PAIRS)):
-        yield side.text[i] if side.text is not None else vocabulary.decode(side[i].tolist())
+    count = min(len(corpus), MOST_PAIRS)
+    if side.text is not None:
+        yield from (side.text[i] for i in range(count))
+        return
+    decode_all = getattr(vocabulary, "decode_all", lambda rows: list(map(vocabulary.decode, rows)))
+    for start in range(0, count, DECODED):
+        yield from decode_all([side[i].tolist() for i in range(start, min(start + DECODED, count))])
 
 
 def _against(folder: Path, outputs: Outputs, is_test: bool, options: Options, tell: Tell) -> Against | None:

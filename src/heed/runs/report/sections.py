@@ -126,13 +126,13 @@ def problems(f: Findings) -> str:
     if a is None:
         return ""
     lengths = [
-        Bar(_range(group, "words"), [(group.chrf, f"{group.chrf:.1f}"), (group.bleu, f"{group.bleu:.1f}")], f"{group.sentences:,}")
+        Bar(_range(group), [(group.chrf, f"{group.chrf:.1f}"), (group.bleu, f"{group.bleu:.1f}")], f"{group.sentences:,}")
         for group in a.lengths
     ]  # fmt: skip
     parts = [bar_table("By source length", ("words", ("chrF", "BLEU"), "sentences"), lengths)]
     if a.words:
         rare = [
-            Bar(_range(group, "times"), [(100 * group.recall, f"{group.recall:.0%}" if group.words else "–")], f"{group.words:,}")
+            Bar(_range(group), [(100 * group.recall, f"{group.recall:.0%}" if group.words else "–")], f"{group.words:,}")
             for group in a.words
         ]  # fmt: skip
         parts.append(bar_table("By word frequency in the training text", ("times", ("in the output",), "words"), rare))
@@ -246,7 +246,7 @@ def _section(title: str, content: str, hint: str = "") -> str:
     return f'<section class="part"><h2>{escape(title)}</h2>{below}{content}</section>'
 
 
-def _range(group: LengthGroup | WordGroup, unit: str) -> str:
+def _range(group: LengthGroup | WordGroup) -> str:
     if group.last is None:
         return f"{group.first}+"
     return f"{group.first}" if group.first == group.last else f"{group.first}–{group.last}"

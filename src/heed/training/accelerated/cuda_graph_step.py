@@ -6,7 +6,7 @@ buffer. Replaying it takes almost no host time, so the GPU never waits.
 
 import copy
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -37,9 +37,14 @@ class Batch(Protocol):
 class CapturedStep(NamedTuple):
     batch: Batch
     graph: Any
+    passes: "Passes"
+
+
+class Passes(NamedTuple):
     total: Tensor
     nll: Tensor
-    squares: Tensor
+    squares: Tensor  # the squared norm of the gradient
+    parts: Mapping[str, Tensor]  # of the loss, if it has some
 
 
 class CudaGraphStep:
@@ -85,10 +90,11 @@ class CudaGraphStep:
         first = self.weights[0].grad is None
         if not first and self._gradients is self.float32:  # those of the previous batch would be overwritten
             self._gradients = self.float32.clone()
-        total, nll, self.squares = self._replay(batch) if batch.tensors()[0].is_cuda else self._passes(batch)
+        total, nll, self.squares, parts = self._replay(batch) if batch.tensors()[0].is_cuda else self._passes(batch)
         self.pending, self.single = True, first
-        rest = getattr(self.objective, "parts", ())  # of a packed objective, at most one: what it has beyond the nll
-        return Loss(total, nll, batch.count, {name: Part(total - nll, batch.count) for name in rest})
+        counted = getattr(self.objective, "part_counts", lambda batch: dict.fromkeys(parts, batch.count))
+        counts = counted(batch) if parts else {}
+        return Loss(total, nll, batch.count, {name: Part(own, counts[name]) for name, own in parts.items()})
 
     @property
     def gradients(self) -> Tensor:
@@ -122,7 +128,7 @@ class CudaGraphStep:
         self.pending = self.single = False
         return self.optimizer_step(self.squares, count, clip)
 
-    def _passes(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    def _passes(self, batch: Batch) -> Passes:
         with torch.no_grad():
             self.half_weights.update()
             torch._foreach_copy_([half for _, half in self.float32_pairs], [weight for weight, _ in self.float32_pairs])
@@ -134,9 +140,10 @@ class CudaGraphStep:
             gradients = torch.autograd.grad(loss.total, self.copies, unit_gradient(loss.total), allow_unused=True)
         _fill_buffers([buffer.memory for buffer in self.buffers], gradients)
         squares = multi_tensor.squared_norm(self.half_grads) + multi_tensor.squared_norm(self.float32[self.split[1] :])
-        return loss.total.detach(), loss.nll, squares
+        parts = {name: part.total.detach() for name, part in (loss.parts or {}).items()}
+        return Passes(loss.total.detach(), loss.nll, squares, parts)
 
-    def _replay(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    def _replay(self, batch: Batch) -> Passes:
         shape = batch.shape
         if shape not in self.graphs:
             self.graphs[shape] = self._capture(batch)
@@ -146,7 +153,8 @@ class CudaGraphStep:
         captured = self.graphs[shape]
         torch._foreach_copy_(captured.batch.tensors(), batch.tensors())
         captured.graph.replay()
-        return captured.total.clone(), captured.nll.clone(), captured.squares.clone()
+        *sums, parts = captured.passes
+        return Passes(*(own.clone() for own in sums), {name: own.clone() for name, own in parts.items()})
 
     def _capture(self, batch: Batch) -> CapturedStep:
         """Run once to compile the kernels and once for the graph; then restore the random state."""
@@ -160,10 +168,10 @@ class CudaGraphStep:
         graph = torch.cuda.CUDAGraph()
         # thread_local: another thread may copy the next batch to the GPU meanwhile
         with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            results = self._passes(static_batch)
+            passes = self._passes(static_batch)
         self.pool = self.pool or graph.pool()
         torch.cuda.set_rng_state(rng_state, device)
-        return CapturedStep(static_batch, graph, *results)
+        return CapturedStep(static_batch, graph, passes)
 
 
 class FlatCopy:

@@ -15,6 +15,6 @@ Each file imports only those before it: korean_inflection, english_inflection, p
 korean, english, choices, sampling, numbers, patterns, topic_words, topics*, words, expressions*, talk, corpus.
 """
 
-from heed.data.synthetic.phrasebook.corpus import EDITION, EXAMPLES, LECTURE, Pair, pairs, write
+from heed.data.synthetic.phrasebook.corpus import EDITION, EXAMPLES, LECTURE, SOURCES, Pair, pairs, write
 
-__all__ = ["EDITION", "EXAMPLES", "LECTURE", "Pair", "pairs", "write"]
+__all__ = ["EDITION", "EXAMPLES", "LECTURE", "SOURCES", "Pair", "pairs", "write"]

@@ -1,12 +1,13 @@
 """Pairs of the phrasebook: drawn at random, split into train, valid and test, and written to files."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from heed.data.synthetic import splits
 from heed.data.synthetic.phrasebook import english, lexicon, talk
 from heed.data.synthetic.phrasebook.clauses import SO_MUCH, Clause, Sentence
 from heed.data.synthetic.phrasebook.lexicon import ME, YOU
@@ -16,6 +17,15 @@ from heed.data.synthetic.splits import MAX_MISSES, SPLITS, split_of_key, write_s
 EDITION = 4  # incremented when what is drawn or the split changes, so that no file of another edition is used
 SALT = "heed 4 "  # chosen so that the sentence of the lecture is in test
 MAX_WORDS = 18  # of the English
+
+
+def hash_of_sources(package: Path) -> str:
+    """A hash of the generator's source code: while it is being developed, no corpus of an earlier state is reused."""
+    sources = [*sorted(package.glob("*.py")), Path(splits.__file__)]
+    return sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+
+SOURCES = hash_of_sources(Path(__file__).parent)  # when imported: later edits do not change what this process draws
 
 
 class Pair(NamedTuple):

@@ -3,7 +3,7 @@
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from copy import copy
 
 import torch
@@ -35,13 +35,14 @@ def supports_models(bundle: ModelBundle) -> bool:
 class CudaEngine:
     """The search of `heed.decoding.cuda`, with a copy of the weights in `dtype`.
 
-    The copy is created by the first search, and again after the weights have changed. The model itself is unchanged.
+    The copy is created by the first search, and updated after the weights have changed. The model itself is unchanged.
     """
 
     name = "cuda"
+    total_share = 1.0  # of the device's memory, at most, for the keys of one batch
 
-    def __init__(self, bundle: ModelBundle, dtype: torch.dtype = torch.bfloat16):
-        self.bundle, self.dtype, self.shared = bundle, dtype, _Shared()
+    def __init__(self, bundle: ModelBundle, dtype: torch.dtype = torch.bfloat16, shared: "Shared | None" = None):
+        self.bundle, self.dtype, self.shared = bundle, dtype, shared or Shared()
 
     def for_bundle(self, bundle: ModelBundle) -> "CudaEngine":
         other = copy(self)
@@ -74,8 +75,12 @@ class CudaEngine:
     def _updated_machine(self) -> SearchRunner | None:
         """A machine with the current weights; None for an unsupported model or GPU."""
         if self.shared.snapshot is None or not self.shared.snapshot.matches(self.bundle.model):
-            self.shared.machine, self.shared.snapshot = None, WeightSnapshot(self.bundle.model)
-            if supports_models(self.bundle):
+            self.shared.snapshot, supported = WeightSnapshot(self.bundle.model), supports_models(self.bundle)
+            machine, self.shared.machine = self.shared.machine, None
+            if supported and machine and machine.weights.dtype == self.dtype:
+                self.shared.machine = machine if weights.refresh(machine.weights, self.bundle.model) else None
+            del machine  # before another one needs memory
+            if supported and not self.shared.machine:
                 self.shared.machine = self._build()
         return self.shared.machine
 
@@ -110,9 +115,11 @@ class CudaEngine:
         if ground and rounded(asked) * positions <= ground.slots:
             return asked
         device, each = self.bundle.device, 2 * w.dim * len(w.target.layers) * w.output.element_size()
-        free = torch.cuda.mem_get_info(device)[0] + (ground.keys.nbytes if ground else 0)
+        free, total = torch.cuda.mem_get_info(device)
         free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return min(asked, int(MEMORY_SHARE * free / (each * positions + 8 * beams * w.vocab)))
+        free += ground.keys.nbytes if ground else 0
+        space = min(MEMORY_SHARE * free, self.total_share * total)
+        return min(asked, int(space / (each * positions + 8 * beams * w.vocab)))
 
 
 def _search(machine: SearchRunner, sources: Sentences, limits: Sequence[int], rules: SearchRules) -> Hypotheses:
@@ -129,7 +136,7 @@ def _search(machine: SearchRunner, sources: Sentences, limits: Sequence[int], ru
     return [found for part, part_limits in halves for found in _search(machine, part, part_limits, rules)]
 
 
-class _Shared:
+class Shared:
     """Shared by all directions of one model: the machine, and the model it was built from."""
 
     def __init__(self):
@@ -172,9 +179,14 @@ def device_rules(config: DecodingConfig, special: SpecialTokens) -> SearchRules:
     )  # fmt: skip
 
 
-def current_device(device: torch.device) -> AbstractContextManager:
-    """Kernels start on the current device, wherever their tensors are."""
-    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+@contextmanager
+def current_device(device: torch.device) -> Iterator[None]:
+    """Kernels start on the current device, wherever their tensors are; and the engine chooses dtypes, not autocast."""
+    with (
+        torch.cuda.device(device) if device.type == "cuda" else nullcontext(),
+        torch.autocast(device.type, enabled=False),
+    ):
+        yield
 
 
 def round_down(number: int) -> int:

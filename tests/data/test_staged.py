@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from heed.bulk.staged import Chunk, Stages, chunks, run
+from heed.data.staged import Chunk, Stages, chunks, run
 
 
 def upper(**changed):

@@ -1,0 +1,116 @@
+"""What is near a pixel: those before it and, if an image is enlarged, the pixels of the small one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor, nn
+
+from heed.nn.local_pixels import NONE, read_before
+
+DISTANCE = 8.0  # pixels, at which the correlation of two has fallen by a factor of e, to begin with
+
+
+class Context(nn.Module):
+    """The intensities of the previous pixels near each step and, with a small image, of the nine small pixels around it:
+    `project` embeds them (a masked convolution, as in PixelCNN). Until it has learned better, `predict` expects a pixel
+    between those at its left and above it; with a small image, what correlations that fall with distance imply.
+    """
+
+    def __init__(self, order: Int[Tensor, " t"], c: Any):
+        super().__init__()
+        turns = order.cpu().numpy()
+        self.before = read_before(turns, c.size, c.channels, c.values, c.context)
+        self.register_buffer("table", torch.from_numpy(self.before.table), persistent=False)
+        nine, places = small_pixels(turns // c.values, c.size, c.small, c.channels)
+        self.register_buffer("nine", torch.from_numpy(nine), persistent=False)
+        inputs = len(self.before.places) + nine.shape[1]
+        self.project = nn.Linear(inputs, c.dim, bias=False)
+        self.predict = PlaceLinear(inputs, c.channels, places) if c.output == "logistic" else None
+
+    @torch.no_grad()
+    def initialize(self) -> None:
+        if self.predict is not None:
+            (places, channels, _), near = self.predict.weight.shape, self.before.places
+            self.predict.weight.zero_()
+            if not self.nine.shape[1]:
+                for weights, (down, right, channel) in zip(self.predict.weight[0].T, near, strict=True):
+                    weights[channel] = 0.5 * ((down, right) in ((0, -1), (-1, 0)))
+                return
+            sites = [place[:2] for place in near if not place[2]]
+            for place, weights in enumerate(self.predict.weight):
+                expected = torch.from_numpy(best_weights(sites, place, round(places**0.5))).to(weights)
+                for channel in range(channels):
+                    weights[channel, channel::channels] = expected
+
+    def intensities(
+        self, values: Int[Tensor, "b n"], small: UInt8[Tensor, "b s s c"] | None, turns: slice
+    ) -> Float[Tensor, "b t k"]:
+        """From -1 to 1, and 0 where there is no such pixel; from the values of images in generation order."""
+        table, exact = self.table[turns], torch.promote_types(self.project.weight.dtype, torch.float32)
+        near = (values[:, table.clamp(min=0)].to(exact) / 127.5 - 1) * (table != NONE)
+        if small is None:
+            return near
+        return torch.cat([near, small.flatten(1)[:, self.nine[turns]].to(exact) / 127.5 - 1], dim=-1)
+
+    def embed(
+        self, values: Int[Tensor, "b n"], small: UInt8[Tensor, "b s s c"] | None = None, turns: slice = slice(None)
+    ) -> Float[Tensor, "b t dim"]:
+        return self.project(self.intensities(values, small, turns).to(self.project.weight.dtype))
+
+    def expected(
+        self, values: Int[Tensor, "b n"], small: UInt8[Tensor, "b s s c"] | None = None, turns: slice = slice(None)
+    ) -> Float[Tensor, "b t c"] | None:
+        """What the context alone predicts, which a mixture of logistics starts from."""
+        return None if self.predict is None else self.predict(self.intensities(values, small, turns), turns)
+
+
+class PlaceLinear(nn.Module):
+    """A linear layer with a matrix for each place of a pixel within its small one, in single precision at least."""
+
+    def __init__(self, inputs: int, outputs: int, places: Int[np.ndarray, " t"]):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(int(places.max()) + 1, outputs, inputs))
+        self.register_buffer("places", torch.from_numpy(places), persistent=False)
+
+    def forward(self, x: Float[Tensor, "b t k"], turns: slice) -> Float[Tensor, "b t c"]:
+        with torch.autocast(x.device.type, enabled=False):
+            weight = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32))
+            if len(weight) == 1:
+                return F.linear(x.to(weight.dtype), weight[0])
+            return torch.einsum("btk,tck->btc", x.to(weight.dtype), weight[self.places[turns]])
+
+
+def small_pixels(
+    pixels: Int[np.ndarray, " t"], size: int, small: int, channels: int
+) -> tuple[Int[np.ndarray, "t n"], Int[np.ndarray, " t"]]:
+    """For each pixel the numbers of the values of the nine small pixels around it (at the border, those inside twice), and
+    its place within its own small pixel. Without a small image, no numbers and one place.
+    """
+    if not small:
+        return np.zeros((len(pixels), 0), dtype=np.int64), np.zeros(len(pixels), dtype=np.int64)
+    times = size // small
+    (rows, columns), near = np.divmod(pixels, size), np.arange(-1, 2)
+    down, right = (np.clip(own[:, None] // times + near, 0, small - 1) for own in (rows, columns))
+    nine = (down[:, :, None] * small + right[:, None, :]).reshape(len(pixels), 9, 1)
+    return (nine * channels + np.arange(channels)).reshape(len(pixels), -1), rows % times * times + columns % times
+
+
+def best_weights(near: Sequence[tuple[int, int]], place: int, times: int) -> Float[np.ndarray, " n"]:
+    """The weights of the best linear prediction of a pixel at a place of its small pixel, which stands for `times` rows
+    and columns, from the pixels `near` (rows down, columns right) and from nine small ones, their means, if the
+    correlation of two pixels falls exponentially with their distance.
+    """
+    inside = np.stack(np.divmod(np.arange(times**2), times), axis=1)
+    around = np.stack(np.divmod(np.arange(9), 3), axis=1) - 1
+    groups = [*(np.array([own]) for own in near), *(inside + times * own - inside[place] for own in around)]
+    points = np.concatenate([*groups, np.zeros((1, 2), dtype=int)]).astype(float)
+    means = np.zeros((len(groups), len(points) - 1))
+    means[np.repeat(np.arange(len(groups)), [*map(len, groups)]), np.arange(len(points) - 1)] = 1
+    means /= means.sum(axis=1, keepdims=True)
+    alike = 0.5 + np.exp(-np.linalg.norm(points[:, None] - points, axis=2) / DISTANCE)
+    known = means @ alike[:-1, :-1] @ means.T + 1e-4 * np.eye(len(groups))
+    return np.linalg.solve(known, means @ alike[:-1, -1])

@@ -1,0 +1,115 @@
+"""Encoders under the accelerated step, by Triton's interpreter: losses and gradients are those of the plain model."""
+
+import pytest
+import torch
+
+from heed.kernels import fused_model
+from heed.kernels.fused_encoder import row_mask
+from heed.models import MODELS
+from tests.interpreted import assert_same
+
+pytest.importorskip("triton", reason="Triton comes with torch's GPU builds alone")
+
+BEGIN = """
+import torch
+from torch import nn
+from heed.data.labelled import CollateTexts, PackTexts
+from heed.data.pretraining import MaskedBatch
+from heed.kernels import fused_model, fused_stack, linear, reduce, residual_norm
+from heed.models import MODELS
+from heed.products.classifier import Classifier
+from heed.tasks.masked import MaskedLoss
+from heed.tasks.replaced_tokens import ReplacedTokensLoss
+from heed.tasks.text_losses import LabelLoss, PackedTextLoss
+from heed.training.accelerated.cuda_graph_step import CudaGraphStep
+from heed.vocabularies.vocabulary import SpecialTokens
+reduce.TILE["columns"] = 4096  # the interpreter is slow with many programs
+residual_norm.program_count = linear.program_count = lambda rows, rows_each, limit: 1
+generator = torch.Generator().manual_seed(0)
+def made(name, **changes):
+    sizes = dict(vocab_size=24, dim=16, heads=1, hidden=16, layers=1, max_length=16)
+    off = dict.fromkeys(("dropout", "attention_dropout", "classifier_dropout"), 0.0)
+    system = MODELS[name]
+    model = system.model(system.config(**{**sizes, **off, **changes}))
+    for weight in model.parameters(): nn.init.normal_(weight, std=0.2, generator=generator)
+    return model
+def masked(padded, labels=None):
+    tokens, valid = torch.randint(5, 24, (3, 6), generator=generator), torch.arange(6) < torch.tensor([[6], [4], [1]])
+    tokens = tokens.where(valid, 1) if padded else tokens
+    segments = (torch.arange(6) > 2).long().expand(3, 6) * valid
+    expected = torch.tensor([7, 9, -1, 11])
+    return MaskedBatch(tokens, valid if padded else None, segments, torch.tensor([1, 4, 0, 8]), expected, labels, 3, 3, 11)
+def compare(model, objective, batch):
+    assert fused_model.supports(model)
+    wanted = objective(model, batch)
+    wanted.total.backward()
+    gradients = {name: weight.grad for name, weight in model.named_parameters()}
+    model.zero_grad()
+    passes = CudaGraphStep(model, objective, torch.float32)
+    found = passes(batch.clone())
+    torch.testing.assert_close(found[:2], (wanted.total.detach(), wanted.nll), rtol=1e-5, atol=1e-4)
+    assert found.count == wanted.count == batch.count and passes.gradients is not None
+    assert (found.parts or {}).keys() == (wanted.parts or {}).keys()
+    for name, part in (wanted.parts or {}).items():
+        torch.testing.assert_close(found.parts[name].total, part.total, rtol=1e-5, atol=1e-4)
+        assert found.parts[name].count == part.count
+    for name, weight in model.named_parameters():
+        old = torch.zeros_like(weight) if gradients[name] is None else gradients[name]
+        most = float(old.abs().max() + 1)
+        torch.testing.assert_close(weight.grad, old, rtol=1e-4, atol=1e-4 * most, msg=lambda text: name + text)
+"""
+
+MASKED = """
+compare(made("bert", head="masked"), MaskedLoss(), masked(False))
+compare(made("bert", head="pretraining"), MaskedLoss(2.0), masked(True, torch.tensor([1, 0, 1])))
+compare(made("roberta", head="masked", pad=1), MaskedLoss(), masked(True))
+fused_stack.SHORT = 2  # as rows of more than 128 tokens
+compare(made("bert", head="masked", layers=2), MaskedLoss(), masked(True))
+print("the same")
+"""
+
+REPLACED = """
+from heed.tasks import replaced_tokens
+replaced_tokens.sample_words = lambda logits: logits.argmax(dim=-1)  # the fused step draws other numbers before
+sizes = dict(head="joint", embedding=8, heads=2, dim=32, generator_fraction=0.5)
+compare(made("electra", **sizes), ReplacedTokensLoss(5.0, 1), masked(True))
+print("the same")
+"""
+
+LABELLED = """
+special = (SpecialTokens(0, 1, 2, 3, before=(2,), delimiter=(3,), segments=True), SpecialTokens(0, 1, 2, 3))
+batch = PackTexts(CollateTexts())([[5, 6, 3, 7], [8], [9, 10, 11]], [[0], [2], [1]], special)
+for name in ("bert", "roberta", "electra"):
+    compare(made(name, labels=3), PackedTextLoss(LabelLoss(0.1), Classifier.combine), batch)
+print("the same")
+"""
+
+
+@pytest.mark.parametrize("program", [MASKED, REPLACED, LABELLED], ids=["masked", "replaced", "labelled"])
+def test_a_fused_encoder_computes_what_the_plain_one_computes(program):
+    assert_same(BEGIN + program)
+
+
+def test_rows_with_padding_are_two_sequences_each():
+    valid = torch.arange(5) < torch.tensor([[5], [3], [1]])
+    queries, keys = row_mask(valid)
+    assert queries is keys and queries.longest >= 5
+    assert queries.starts.tolist() == [0, 5, 5, 8, 10, 11, 15]
+    assert queries.positions.tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 0, 1, 0, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "fused"),
+    [
+        ("bert", {"head": "answer"}, True),
+        ("bert", {"head": "causal"}, False),
+        ("albert", {}, False),  # layers share their weights
+        ("bigbird", {}, False),
+        ("electra", {"head": "joint"}, True),
+    ],
+)
+def test_encoders_are_fused_where_the_kernels_have_all_their_parts(name, changes, fused):
+    system = MODELS[name]
+    with torch.device("meta"):
+        sizes = {"vocab_size": 20, "dim": 64, "heads": 2, "hidden": 24, "layers": 1, "max_length": 32}
+        assert fused_model.supports(system.model(system.config(**sizes, **changes))) is fused
