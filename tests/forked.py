@@ -1,6 +1,5 @@
 """Processes of heed that are forked from one which has imported it and torch, so that not each imports them anew."""
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -9,7 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from heed.cli.main import main
-from tests.start_methods import context, instead_of_spawning
+from tests.start_methods import context
 
 
 def start(words: Sequence[str], environment: Mapping[str, str], said: Path | None = None) -> BaseProcess:
@@ -31,7 +30,6 @@ def _run(words: list[str], environment: dict[str, str], said: Path | None) -> No
     os.setsid()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})  # training blocks them as it forks
     os.environ.update(environment)
-    multiprocessing.get_context = instead_of_spawning
     with (said or Path(os.devnull)).open("w", encoding="utf-8", newline="\n") as file:
         os.dup2(file.fileno(), sys.stderr.fileno())
         sys.exit(main(words))

@@ -24,8 +24,9 @@ from heed.runs.report.log import read_training
 from heed.service.http import limits, runs
 from heed.text import glossary
 from heed.vocabularies import folder as vocabularies
-from heed.vocabularies import sentencepiece
-from heed.vocabularies.files import File, check_ids, load_sentencepiece
+from heed.vocabularies import sentencepiece, words
+from heed.vocabularies.charsmap import precompiled
+from heed.vocabularies.files import File, charsmap, check_ids, load_sentencepiece
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.sentencepiece import SubwordsConfig
 
@@ -37,6 +38,7 @@ FILES = {
     "keys": limits.read_keys,
     "a.toml": lambda path: recipe.read(path, []),
     "recipe.toml": lambda path: recipe.read(path, [], saved=True),
+    "words.txt": words.load,
 }
 
 
@@ -65,6 +67,11 @@ FILES = {
         ("recipe.toml", b'[task]\nname = "x"\n[filters]\n', "task.name: 'x' is none of"),
         ("recipe.toml", b"[task]\nname = [1]\nbptt = 3\n", "task.name: [1] is none of"),
         ("recipe.toml", b"[training]\nr_drop = 1.0\n[model]\nname = [1]\n", "model.name: [1] is"),
+        (
+            "words.txt",
+            b"heed-words\tcut=spaces\tlower=true\n<pad>\t" + b"9" * 5000,
+            "line 2: the count of '<pad>' has 5,000 digits, and the limit is 18: copy the file again",
+        ),
     ],
 )
 def test_a_damaged_file_is_said_in_a_sentence(tmp_path, name, content, says):
@@ -128,6 +135,29 @@ def test_pieces_that_are_no_text_are_refused(tmp_path):
         sentencepiece.load(path)
     with pytest.raises(ValueError, match=r"a\.spm is damaged: it has pieces that are not UTF-8"):
         load_sentencepiece(File(str(path), path.read_bytes()))
+
+
+def test_a_damaged_character_normalization_map_is_refused(tmp_path):
+    """The library would read it, and panic over some text; SentencePiece refuses only the last two."""
+    own = vocabularies.learn("albert", ["a cat and a dog"] * 9, 60)[0]
+    vocabularies.write(tmp_path, (own, own))
+    model, path = own.files["spiece.model"].content, tmp_path / "spiece.model"
+    whole = charsmap(model)
+    size = int.from_bytes(whole[:4], "little")
+    units = np.frombuffer(whole, "<u4", size // 4, 4)
+    broken = np.array(units)
+    broken[units[0] >> 10 ^ ord("r")] |= 1 << 8  # "r" alone is not replaced, so that its child has no value
+    path.write_bytes(model.replace(whole, whole[:4] + broken.tobytes() + whole[4 + size :]))
+    says = r"spiece\.model is damaged: its character normalization map refers to what it does not have; copy it again"
+    with pytest.raises(ValueError, match=says):
+        vocabularies.read(tmp_path, {"kind": "albert"})
+    value, node = np.flatnonzero(units >> 31)[0], np.flatnonzero(units & 1 << 8)[0]
+    for unit, number in ((value, (1 << 31) + len(whole)), (node, units[node] | 0x7FFF_FC00)):
+        broken = np.array(units)
+        broken[unit] = number
+        with pytest.raises(ValueError, match=says):
+            precompiled(whole[:4] + broken.tobytes() + whole[4 + size :], "spiece.model")
+    assert precompiled(whole, "spiece.model").normalize_str("ｃａｔ") == "cat"
 
 
 def test_a_pickle_with_odd_names_is_said_to_be_damaged(tmp_path):
@@ -215,6 +245,13 @@ def test_a_log_is_served_whatever_is_in_it(tmp_path):
     )
     (line,) = runs.read_run(tmp_path, "run", 0)["lines"]
     assert line == {"kind": "step", "step": 1, "loss": None, "a": None, "b": [1]}
+
+
+def test_a_run_is_listed_whose_recipe_is_nested_too_deeply(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "log.jsonl").write_text(json.dumps({"kind": "start"}), "utf-8")
+    (tmp_path / "run" / "recipe.toml").write_text("a = " + "[" * 5000, "utf-8")
+    assert runs.list_runs(tmp_path)[0]["steps"] is None
 
 
 def test_samples_that_are_no_text_are_shown_as_far_as_they_are(tmp_path):

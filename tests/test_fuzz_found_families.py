@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import save_file
 
 from heed import loading
@@ -17,12 +18,14 @@ from heed.data.audio import manifests
 from heed.data.interactions.config import InteractionsConfig
 from heed.data.interactions.log import open_log
 from heed.files import sha256
-from heed.models import MODELS
+from heed.models import MODELS, folder
 from heed.models.folder import outline
 from heed.models.hifi_gan import HiFiGAN
 from heed.models.package import Package
+from heed.nn import pixel_context
 from heed.vocabularies.characters import Characters
 from heed.vocabularies.histories import Histories
+from heed.vocabularies.images import Images
 from heed.vocabularies.items import Items
 from heed.vocabularies.sound import FeatureSettings, SoundFeatures
 from tests.service.recommenders import histories
@@ -77,6 +80,8 @@ def test_a_vocoder_states_numbers(tmp_path, name):
         ("vit", {"patch": 0}, "patch is 0; it must be at least 1"),
         ("vit", {"init_std": 0.0}, "init_std is 0; it must be above 0"),
         ("image-transformer", {"context": 1000}, "context is 1000; it must be from 0 to 15"),
+        ("image-transformer", {"size": 8, "small": 16}, "small is 16; it must be smaller than the 8 pixels"),
+        ("image-transformer", {"size": 8, "small": 3}, "small is 3; it must be smaller than the 8 pixels of a side and divide"),
     ],
 )  # fmt: skip
 def test_sizes_that_no_image_model_can_have_are_refused(name, values, says):
@@ -96,6 +101,36 @@ def test_a_mask_of_gigabytes_is_refused(values, pairs):
     system = MODELS["image-transformer"]
     with pytest.raises(ValueError, match=f"would attend to {pairs:,} others in all"):
         outline(system.model, system.config(dim=8, heads=2, hidden=8, layers=1, **values))
+
+
+def test_opening_weights_does_not_compute_where_training_begins(tmp_path, monkeypatch):
+    system, small = MODELS["image-transformer"], {"dim": 8, "heads": 2, "hidden": 8, "layers": 1, "small_layers": 1}
+    own = system.model(system.config(size=4, small=2, context=1, **small))
+    assert own.context.predict.weight.abs().max() > 0.1
+    folder.save(tmp_path, own, {})
+
+    def refuse(*_):
+        raise AssertionError("the weights are in the file")
+
+    monkeypatch.setattr(pixel_context, "best_weights", refuse)
+    found = folder.load(tmp_path)
+    assert torch.equal(found.context.predict.weight, own.context.predict.weight)
+    outline(system.model, system.config(size=32, small=2, **small))
+
+
+def test_a_model_of_text_with_processors_of_images_is_refused(tmp_path):
+    sound, letters = SoundFeatures(FeatureSettings(mels=10)), Characters(list("ab c"))
+    system = MODELS["speech-transformer"]
+    small = {"dim": 8, "heads": 2, "hidden": 8, "encoder_layers": 1, "decoder_layers": 1, "channels": 2}
+    model = system.model(system.config(vocab_size=len(letters), inputs=10, **small))
+    loading.write_package(Package(model, "speech-recognition", {"sound": sound, "target": letters}, {}), tmp_path)
+    path = tmp_path / "config.json"
+    facts = {**json.loads(path.read_text("utf-8")), "task": {"name": "image-generation"}}
+    facts["processors"] = {"images": Images(8, 1, (0.5,), (0.5,)).write(tmp_path)}
+    del facts["sha256"]
+    path.write_text(json.dumps(facts), encoding="utf-8", newline="\n")
+    with pytest.raises(ValueError, match="its task is 'image-generation', which a SpeechTransformer does not support"):
+        loading.load(tmp_path, "cpu", "torch")
 
 
 def test_sizes_that_no_weights_have_are_refused(tmp_path):
@@ -163,6 +198,24 @@ def test_stored_features_take_the_memory_of_their_file(tmp_path, suffix):
         manifests.stored_features(path)
     assert tracemalloc.get_traced_memory()[1] < 50_000_000
     tracemalloc.stop()
+
+
+def test_the_header_of_stored_features_takes_the_memory_of_their_file(tmp_path):
+    path = tmp_path / "mfcc13_x256.npy"
+    for data, says in (
+        (
+            b"\x93NUMPYtransformer",
+            r"mfcc13_x256\.npy is damaged, .*\(its format has version 116\.114, and 1 to 3 are known",
+        ),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{'descr': '<i2'", r"mfcc13_x256\.npy is damaged, .*\(EOF: reading array"),
+    ):
+        path.write_bytes(data)
+        manifests.stored_features.cache_clear()
+        tracemalloc.start()
+        with pytest.raises(ValueError, match=says):
+            manifests.stored_features(path)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("part", [b"data", b"fmt "])

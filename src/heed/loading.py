@@ -82,7 +82,8 @@ def _bodies(verb: str | Sequence[str] | None) -> list[type[Any]]:
 def _check_fit(package: Package, product: type[Product], name: str) -> None:
     """Refuse a model that does not match its task, or lacks processors of its product: config.json is damaged."""
     task, own = TASKS.get(package.task), package.processors
-    if task is not None and "target" in product.reads and not isinstance(package.model, task.needs):
+    needs = getattr(product, "needs", task.needs if task is not None and "target" in product.reads else object)
+    if not isinstance(package.model, needs):
         raise ValueError(
             f"{name}: its task is {package.task!r}, which a {type(package.model).__name__} does not support: its "
             "config.json is damaged"

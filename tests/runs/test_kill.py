@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
+from tests import fixed_pairs, forked
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "phrasebook.toml"
 SMALL = {
@@ -30,7 +30,8 @@ SMALL = {
 
 def command(out: Path, settings: dict) -> list[str]:
     sets = [word for name, value in {**SMALL, **settings}.items() for word in ("--set", f"{name}={value}")]
-    return ["train", str(RECIPE), "--out", str(out), "--quiet", "--no-report", *sets]
+    valid = [f"--valid-{side}={out.parent / f'valid.{side}'}" for side in ("source", "target")]
+    return ["train", str(RECIPE), "--out", str(out), "--quiet", "--no-report", *valid, *sets]
 
 
 def digest(run: Path) -> str:
@@ -67,6 +68,10 @@ def _wait_for_steps(out: Path, worker: BaseProcess, more: int) -> None:
 
 @pytest.fixture
 def environment(tmp_path) -> dict:
+    pairs = list(fixed_pairs.pairs("test", 60))  # all of the phrasebook's 500 would take most of the time to translate
+    for side in ("source", "target"):
+        text = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
+        (tmp_path / f"valid.{side}").write_text(text, "utf-8", newline="\n")
     return {"HEED_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
 
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -50,7 +49,7 @@ def use_fused_layers(model: nn.Module) -> None:
     fused_stack.use_fused_layers(model)
     if _reads_images(model):
         model.image_states = partial(_image_states, model)
-        model.image_vectors = partial(_image_vectors, model)
+        model._class_token = partial(_class_token, model)
         return None
     if _draws_images(model):
         model._decode = partial(_decode_pixels, model)
@@ -88,35 +87,13 @@ def _decode_pixels(model: nn.Module, x: Float[Tensor, "b t dim"], memory: None) 
 
 def _image_states(model: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b t dim"]:
     """As in the model: all images have the same number of patches."""
-    x, normed, windows = _embed_images(model, images)
-    return model.stack(x, mask=windows, normed=normed).unflatten(1, windows)[0]
+    x = model.embed(images)
+    windows = WindowMask(*x.shape[:2])
+    return model.stack(x.flatten(0, 1)[None], mask=windows).unflatten(1, windows)[0]
 
 
-def _image_vectors(model: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b dim"]:
-    if model.first is None:
-        return model.pool(model.image_states(images))
-    x, normed, windows = _embed_images(model, images)
-    return model.stack(x, mask=windows, normed=normed, first_only=True)[0]
-
-
-def _embed_images(
-    model: nn.Module, images: Float[Tensor, "b c h w"]
-) -> tuple[Float[Tensor, "1 t dim"], Float[Tensor, "1 t dim"] | None, WindowMask]:
-    """The input of the first layer; its norm if a kernel computes both at once; and the windows."""
-    weight = model.patches.weight.flatten(1)
-    if model.training or not len(images) or not fused_stack.uses_linear_norm(weight, images.dtype):
-        x = model.embed(images)
-        return x.flatten(0, 1)[None], None, WindowMask(*x.shape[:2])
-    from heed.kernels import linear_norm
-
-    parts, bias = model.cut(images), model.patches.bias
-    places = model.positions_for(*(side // model.config.patch for side in images.shape[2:])).float()
-    if model.first is not None:  # its row has no pixels
-        parts = F.pad(parts, (0, 0, 1, 0))
-        places = torch.cat([places[:1] + model.first - bias, places[1:]])
-    norm = model.stack.layers[0].attention.norm
-    x, normed = linear_norm.linear_norm(parts.flatten(0, 1), weight, bias, places, norm)
-    return x[None], normed[None], WindowMask(*parts.shape[:2])
+def _class_token(model: nn.Module, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b dim"]:
+    return model.stack(x.flatten(0, 1)[None], mask=WindowMask(*x.shape[:2]), first_only=True)[0]
 
 
 def half_precision_copy(model: nn.Module, dtype: torch.dtype = torch.bfloat16) -> nn.Module:

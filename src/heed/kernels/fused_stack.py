@@ -13,9 +13,6 @@ from heed.nn.attention import Attention, attend
 from heed.nn.packing import SHORT, PackedMask, WindowMask, attend_packed, attend_windows
 from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, ScaledPreNorm, Stack, gelu_tanh
 
-# Kernels to use for passes without gradients: "linear", and with it "qkv", "activation" and "attention", or
-# "feed-forward" for all of the network.
-INFERENCE: set[str] = set()
 HEAD_DIMS = (16, 32, 64, 128)  # that the kernels are written for
 ORDERS = (PostNorm, PreNorm, ScaledPreNorm)  # that can be fused
 
@@ -104,78 +101,45 @@ class FusedStack(nn.Module):
         causal: bool = False,
         memory_mask: PackedMask | None = None,
         cache: None = None,
-        normed: Float[Tensor, "1 t dim"] | None = None,
         first_only: bool = False,
     ) -> Float[Tensor, "1 t dim"]:
         """`total` is the residual, `normed` the input of the next sublayer; with post-norm they are the same.
 
-        `normed` in the arguments is the first norm of x, if that is known. `first_only`: only the state of the first position of each window; the last layer computes no other.
+        `first_only`: only the state of the first position of each window; the last layer computes no other.
         """
         from heed.kernels import residual_norm
 
         parts = [part for layer in self.layers for part in layer.sublayers()]
         crosses = [layer.cross for layer in self.layers]
-        total = x.squeeze(0).to(parts[0].body.q.weight.dtype)  # not x[0], whose gradient would be a copy
+        total = normed = x.squeeze(0).to(parts[0].body.q.weight.dtype)  # not x[0], whose gradient would be a copy
         memory = None if memory is None else memory.squeeze(0)
         norms = [part.norm for part in parts]
-        normed = total if normed is None else normed.squeeze(0)
         if self.pre:  # the norm after a residual sum is that of the next sublayer
-            normed = residual_norm.layer_norm(total, norms[0]) if normed is total else normed
-            norms = [*norms[1:], self.norm]
+            normed, norms = residual_norm.layer_norm(total, norms[0]), [*norms[1:], self.norm]
         for part, norm in zip(parts, norms, strict=True):
-            body, inner = part.body, _fuses_norm(part, normed)
+            body, last = part.body, _last_linear(part.body)
             if first_only and part is self.layers[-1].attention:
-                y, total, mask = _first_attention(body, normed, total, mask, inner)
+                y, total, mask = _first_attention(body, normed, total, mask)
             elif type(body) is MLP:
-                y, normed = _feed_forward(body, normed, inner)
+                y, normed = _feed_forward(body, normed)
             elif part in crosses:
-                y, normed, memory = _attention(body, normed, memory, memory_mask, False, inner)
+                y, normed, memory = _attention(body, normed, memory, memory_mask, False)
             else:
-                y, normed, _ = _attention(body, normed, None, mask, causal, inner)
-            if inner:
-                total, normed = _linear_norm(body, y, total if self.pre else normed, norm, self.pre)
-                continue
+                y, normed, _ = _attention(body, normed, None, mask, causal)
             total, normed = residual_norm.add_norm(
-                total if self.pre else normed, y, _last_linear(body).bias, norm, _dropout_rate(part.dropout),
-                share=self.pre, path=_path_dropout(part, mask),
+                total if self.pre else normed, y, last.bias, norm, _dropout_rate(part.dropout), share=self.pre,
+                path=_path_dropout(part, mask),
             )  # fmt: skip
         return (normed if self.pre or self.norm is None else residual_norm.layer_norm(normed, self.norm))[None]
 
 
-def _fuses_norm(part: nn.Module, x: Float[Tensor, "t dim"]) -> bool:
-    """Whether a kernel for inference computes the last linear layer of a sublayer with the residual sum and its norm."""
-    return not part.training and len(x) > 0 and uses_linear_norm(_last_linear(part.body).weight, x.dtype)
-
-
-def uses_linear_norm(weight: Tensor, dtype: torch.dtype) -> bool:
-    """Whether the kernel for inference multiplies these weights with inputs of this type."""
-    if not INFERENCE & {"linear", "feed-forward"} or torch.is_grad_enabled():
-        return False
-    from heed.kernels import linear_norm
-
-    return weight.dtype == dtype and linear_norm.supports(weight)
-
-
-def _linear_norm(
-    body: MLP | Attention, y: Tensor, x: Float[Tensor, "t dim"], norm: nn.LayerNorm, pre: bool
-) -> tuple[Float[Tensor, "t dim"], Float[Tensor, "t dim"]]:
-    """The residual sum after the last linear layer of a sublayer, and its norm. With post-norm only the norm."""
-    from heed.kernels import fused_feed_forward, linear_norm
-
-    if type(body) is MLP and "feed-forward" in INFERENCE:  # y is the input of the network
-        activation = activation_codes()[body.activation]
-        return fused_feed_forward.feed_forward_norm(y, body.up, activation, body.down, x, norm)
-    last = _last_linear(body)
-    return linear_norm.linear_norm(y, last.weight, last.bias, x, norm, total=pre)
-
-
 def _first_attention(
-    body: Attention, x: Float[Tensor, "t dim"], total: Float[Tensor, "t dim"], windows: WindowMask, inner: bool
+    body: Attention, x: Float[Tensor, "t dim"], total: Float[Tensor, "t dim"], windows: WindowMask
 ) -> tuple[Float[Tensor, "n dim"], Float[Tensor, "n dim"], WindowMask]:
     """The attention of the first position of each window to all of it; its residual, and the remaining mask."""
     left, keys = WindowMask(windows.rows, 1), windows.packed(x.device).keys
-    first, total = (part.unflatten(0, windows)[:, 0].contiguous() for part in (x, total))
-    y, _, _ = _attention(body, first, x, PackedMask(left.packed(x.device).keys, keys), False, inner)
+    first, total = (part.unflatten(0, windows)[:, 0] for part in (x, total))
+    y, _, _ = _attention(body, first.contiguous(), x, PackedMask(left.packed(x.device).keys, keys), False)
     return y, total, left
 
 
@@ -199,50 +163,29 @@ def _attention(
     memory: Float[Tensor, "s dim"] | None,
     mask: PackedMask | WindowMask,
     causal: bool,
-    inner: bool,
 ) -> tuple[Float[Tensor, "t dim"], Float[Tensor, "t dim"], Float[Tensor, "s dim"] | None]:
     """Attention without its last bias, with one product for queries, keys and values, or two with a memory.
 
-    `inner`: without its last linear layer. Both inputs are returned for later use: see kernels/linear.py.
+    Both inputs are returned for later use: see kernels/linear.py.
     """
-    from heed.kernels import linear, linear_activation
-    from heed.kernels.gradient_buffers import concatenated
-
-    def output(y: Tensor) -> Tensor:
-        return y if inner else linear.linear_without_bias(y, body.out)
+    from heed.kernels import linear
 
     if memory is None and isinstance(mask, WindowMask) and mask.length > SHORT:
         q, k, v, x = linear.linear_triple(x, body.q, body.k, body.v)
         y = attend_windows(q, k, v, mask, body.width, causal, body.dropout if body.training else 0.0)
-        return output(y), x, None
-    if memory is None and inner and "qkv" in INFERENCE:
-        weight, bias = (
-            concatenated([getattr(own, name) for own in (body.q, body.k, body.v)]) for name in ("weight", "bias")
-        )
-        q_or_qkv, kv = linear_activation.linear_activation(x, weight, bias, linear.NO_ACTIVATION), None
-    elif memory is None:
+        return linear.linear_without_bias(y, body.out), x, None
+    if memory is None:
         (q_or_qkv, x), kv = linear.linear(x, body.q, body.k, body.v), None
     else:
         (q_or_qkv, x), (kv, memory) = linear.linear(x, body.q), linear.linear(memory, body.k, body.v)
-    return output(_attend(body, q_or_qkv, kv, mask, causal)), x, memory
+    return linear.linear_without_bias(_attend(body, q_or_qkv, kv, mask, causal), body.out), x, memory
 
 
-def _feed_forward(
-    body: MLP, x: Float[Tensor, "t dim"], inner: bool
-) -> tuple[Float[Tensor, "t width"], Float[Tensor, "t dim"]]:
-    """A feed-forward network without its last bias; and its input for later use.
+def _feed_forward(body: MLP, x: Float[Tensor, "t dim"]) -> tuple[Float[Tensor, "t dim"], Float[Tensor, "t dim"]]:
+    """A feed-forward network without its last bias; and its input for later use."""
+    from heed.kernels import feed_forward, linear
 
-    `inner`: without its last linear layer, or with a kernel for the whole network only its input.
-    """
-    from heed.kernels import feed_forward, linear, linear_activation
-
-    if inner and "feed-forward" in INFERENCE:
-        return x, x
     activation, rate = activation_codes()[body.activation], _dropout_rate(body.dropout)
-    if inner and "activation" in INFERENCE:
-        return linear_activation.linear_activation(x, body.up.weight, body.up.bias, activation), x
-    if inner:
-        return linear.linear_activation(x, body.up, activation)
     if activation == linear.RELU and feed_forward.supports(body.down.weight):
         return feed_forward.feed_forward(x, body.up, body.down, rate)
     y, x = linear.linear_activation(x, body.up, activation, rate)
@@ -254,7 +197,7 @@ def _attend(
 ) -> Float[Tensor, "t dim"]:
     dropout = body.dropout if body.training else 0.0
     if isinstance(mask, WindowMask):
-        if kv is None and "attention" in INFERENCE and not (causal or dropout or torch.is_grad_enabled()):
+        if kv is None and not (causal or dropout or torch.is_grad_enabled()):
             from heed.kernels import window_attention
 
             if window_attention.supports(mask.length):

@@ -71,8 +71,10 @@ WARPS = 4
 
 
 def supports(length: int) -> bool:
-    """Whether a length has a tile, and the last positions one that is smaller."""
-    return 16 <= length <= 128 and _tail_size(length) <= length // 2
+    """Whether a length has a tile of at most 64 positions, and the last ones a smaller one. 128 fills a tile of
+    short_attention, and would need more shared memory here than smaller GPUs have.
+    """
+    return 32 <= length < 128 and _tail_size(length) <= length // 2
 
 
 def _tail_size(length: int) -> int:
@@ -80,12 +82,12 @@ def _tail_size(length: int) -> int:
     return max(16, triton.next_power_of_2(tail)) if tail else 16
 
 
-def attend_window(qkv: Tensor, windows: WindowMask, head_dim: int, warps: int = 0) -> Tensor:
+def attend_window(qkv: Tensor, windows: WindowMask, head_dim: int) -> Tensor:
     """Self-attention within each window, without gradients: queries, keys and values side by side in, (tokens, dim) out."""
     (tokens, columns), length = qkv.shape, windows.length
     out = qkv.new_empty(tokens, columns // 3)
     _window_attention[(windows.rows * columns // 3 // head_dim,)](
         qkv, out, head_dim**-0.5, LENGTH=length, MAIN=1 << length.bit_length() - 1, TAIL_SIZE=_tail_size(length),
-        DIM=columns // 3, HEAD_DIM=head_dim, num_warps=warps or WARPS,
+        DIM=columns // 3, HEAD_DIM=head_dim, num_warps=WARPS,
     )  # fmt: skip
     return out

@@ -23,7 +23,7 @@ WEIGHTS = "model.safetensors"
 MAX_TABLES = 1 << 27  # numbers of a model that its file does not hold: sinusoids of positions
 Shapes = dict[str, tuple[int, ...]]
 LAYERS = ("layers", "encoder_layers", "decoder_layers", "small_layers", "postnet_layers", "attention_2d")
-DRAWN = ("normal_", "uniform_", "trunc_normal_", "kaiming_uniform_")
+DRAWN = ("normal_", "uniform_", "trunc_normal_", "kaiming_uniform_", "expect_")  # the last computes for long
 
 
 def save(

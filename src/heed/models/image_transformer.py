@@ -62,6 +62,10 @@ class ImageTransformerConfig:
             raise ValueError(f"components is {self.components}; it must be from 1 to 100")
         if self.context > MOST_CONTEXT:
             raise ValueError(f"context is {self.context}; it must be from 0 to {MOST_CONTEXT}")
+        if self.small and (self.small >= self.size or self.size % self.small):
+            raise ValueError(
+                f"small is {self.small}; it must be smaller than the {self.size} pixels of a side and divide them, or be 0"
+            )
         if self.attention == "1d" and (
             self.query_block < 1 or self.max_length % min(self.query_block, self.max_length)
         ):

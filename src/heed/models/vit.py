@@ -131,16 +131,14 @@ class ViT(nn.Module):
     def embed(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b t dim"]:
         """The input of the first layer. The convolution does not overlap, so it is one matrix product."""
         rows, columns = (self._patches(side) for side in images.shape[2:])
-        x = F.linear(self.cut(images), self.patches.weight.flatten(1), self.patches.bias)
+        p = self.config.patch
+        parts = (
+            images.unflatten(2, (rows, p)).unflatten(4, (columns, p)).permute(0, 2, 4, 1, 3, 5)
+        )  # b rows columns c p p
+        x = F.linear(parts.flatten(3).flatten(1, 2), self.patches.weight.flatten(1), self.patches.bias)
         if self.first is not None:
             x = torch.cat([self.first.to(x.dtype).expand(len(x), 1, -1), x], dim=1)
         return self.dropout(x + self.positions_for(rows, columns))
-
-    def cut(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b n pixels"]:
-        """The pixels of each patch."""
-        p, (rows, columns) = self.config.patch, (self._patches(side) for side in images.shape[2:])
-        parts = images.unflatten(2, (rows, p)).unflatten(4, (columns, p))  # b c rows p columns p
-        return parts.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
 
     def positions_for(self, rows: int, columns: int) -> Float[Tensor, "t dim"]:
         """The learned positions, interpolated for images with another number of patches than in training."""

@@ -75,18 +75,19 @@ def attend_windows(
 @cache
 def _cudnn_agrees(device: torch.device, head_dim: int, length: int) -> bool:
     """Whether cuDNN's attention works here and matches torch's; tried once, in bfloat16."""
-    size = 2 * length * 3 * 2 * head_dim
-    given = torch.linspace(0, size, size, device=device).sin().view(2, length, 3, 2, head_dim).bfloat16()
 
     def computed(backend: SDPBackend) -> Tensor:
-        own = given.clone().requires_grad_()
-        with torch.enable_grad(), sdpa_kernel([backend]):
-            y = F.scaled_dot_product_attention(*(part.transpose(1, 2) for part in own.unbind(2)), is_causal=True)
-            (grad,) = torch.autograd.grad(y, own, y.detach())
+        size = 2 * length * 3 * 2 * head_dim
+        given = torch.linspace(0, size, size, device=device).sin().view(2, length, 3, 2, head_dim).bfloat16()
+        given.requires_grad_()
+        with sdpa_kernel([backend]):
+            y = F.scaled_dot_product_attention(*(part.transpose(1, 2) for part in given.unbind(2)), is_causal=True)
+        (grad,) = torch.autograd.grad(y, given, y.detach())
         return torch.cat([y.detach().transpose(1, 2).flatten(), grad.flatten()]).float()
 
     try:
-        ours, theirs = computed(SDPBackend.CUDNN_ATTENTION), computed(SDPBackend.FLASH_ATTENTION)
+        with torch.inference_mode(False), torch.enable_grad():
+            ours, theirs = computed(SDPBackend.CUDNN_ATTENTION), computed(SDPBackend.FLASH_ATTENTION)
         difference = float((ours - theirs).norm() / theirs.norm())
         reason = "" if difference < 0.02 else f"its result differs from torch's by {difference:.1%}"
     except RuntimeError as error:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
+from torch.overrides import handle_torch_function, has_torch_function_unary
 
 from heed.nn.local_pixels import NONE, read_before
 
@@ -34,17 +35,7 @@ class Context(nn.Module):
     @torch.no_grad()
     def initialize(self) -> None:
         if self.predict is not None:
-            (places, channels, _), near = self.predict.weight.shape, self.before.places
-            self.predict.weight.zero_()
-            if not self.nine.shape[1]:
-                for weights, (down, right, channel) in zip(self.predict.weight[0].T, near, strict=True):
-                    weights[channel] = 0.5 * ((down, right) in ((0, -1), (-1, 0)))
-                return
-            sites = [place[:2] for place in near if not place[2]]
-            for place, weights in enumerate(self.predict.weight):
-                expected = torch.from_numpy(best_weights(sites, place, round(places**0.5))).to(weights)
-                for channel in range(channels):
-                    weights[channel, channel::channels] = expected
+            expect_(self.predict.weight, self.before.places, self.nine.shape[1] > 0)
 
     def intensities(
         self, values: Int[Tensor, "b n"], small: UInt8[Tensor, "b s s c"] | None, turns: slice
@@ -82,6 +73,26 @@ class PlaceLinear(nn.Module):
             if len(weight) == 1:
                 return F.linear(x.to(weight.dtype), weight[0])
             return torch.einsum("btk,tck->btc", x.to(weight.dtype), weight[self.places[turns]])
+
+
+def expect_(tensor: Tensor, near: Sequence[tuple[int, int, int]], small: bool) -> Tensor:
+    """Fill the weights of a `PlaceLinear` with the best prediction. It takes long for large places, and can be left out
+    by name where the weights come from a file.
+    """
+    if has_torch_function_unary(tensor):
+        return handle_torch_function(expect_, (tensor,), tensor, near, small)
+    tensor.zero_()
+    places, channels, _ = tensor.shape
+    if not small:
+        for weights, (down, right, channel) in zip(tensor[0].T, near, strict=True):
+            weights[channel] = 0.5 * ((down, right) in ((0, -1), (-1, 0)))
+        return tensor
+    sites = [place[:2] for place in near if not place[2]]
+    for place, weights in enumerate(tensor):
+        expected = torch.from_numpy(best_weights(sites, place, round(places**0.5))).to(weights)
+        for channel in range(channels):
+            weights[channel, channel::channels] = expected
+    return tensor
 
 
 def small_pixels(

@@ -48,8 +48,8 @@ def _processors(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         if sections[name]["kind"] == "numbers" or (sections[name]["kind"] == "labels" and choices):
             continue  # the head has one output, for any number of them
         kind = sections[name]["kind"]
-        if kind in ("histories", "sound"):
-            continue  # an id beyond the last item is one that the model does not know; features are checked by the product
+        if kind in ("histories", "sound", "images"):
+            continue  # an id beyond the last item is one that the model does not know; the rest is checked by the product
         size = model.get(kind) if kind in ("labels", "items") else sizes.get(name, model.get("vocab_size"))
         if not isinstance(size, int):
             continue  # reading the model reports it

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heed.vocabularies import files
+from heed.vocabularies.charsmap import precompiled
 from heed.vocabularies.files import CONFIG, File
 from heed.vocabularies.pegasus import MODEL
 from heed.vocabularies.sentencepiece import train
@@ -41,7 +42,7 @@ class AlbertVocabulary(UnigramVocabulary):
         steps = [normalizers.Replace(quotes, '"') for quotes in ("``", "''")]
         steps += [] if config["keep_accents"] else [normalizers.NFKD(), normalizers.StripAccents()]
         steps += [normalizers.Lowercase()] if config["do_lower_case"] else []
-        steps += [normalizers.Precompiled(pieces.charsmap)] if pieces.charsmap else []
+        steps += [precompiled(pieces.charsmap, pieces.path)] if pieces.charsmap else []
         tokenizer = assemble(contents, pieces, steps, NAMES)
         spaces = {"replacement": "▁", "prepend_scheme": "always"}
         words = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**spaces)]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heed.vocabularies import files
+from heed.vocabularies.charsmap import precompiled
 from heed.vocabularies.fast_tokenizer import FastTokenizer
 from heed.vocabularies.files import CONFIG, TOKENIZER, File
 from heed.vocabularies.multilingual import Multilingual
@@ -59,9 +60,9 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
             raise ValueError(f"{name} has no {token}: it is not the vocabulary of an mBART-50")
     try:
         tokenizer = Tokenizer(models.Unigram(vocab, unk_id=pieces.index("<unk>"), byte_fallback=False))
-        steps = [normalizers.Precompiled(charsmap)] if charsmap else []
     except Exception as error:  # tokenizers raises no more specific error
         raise ValueError(f"{name} is damaged: {error}") from error
+    steps = [precompiled(charsmap, name)] if charsmap else []
     tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(r" {2,}"), " ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)

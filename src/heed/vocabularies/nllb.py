@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heed.vocabularies import files
+from heed.vocabularies.charsmap import precompiled
 from heed.vocabularies.fast_tokenizer import FastTokenizer
 from heed.vocabularies.files import CONFIG, TOKENIZER, File
 from heed.vocabularies.multilingual import Multilingual
@@ -62,10 +63,10 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
     try:
         model = models.BPE(vocab=ids, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=False)
         tokenizer = Tokenizer(model)
-        steps = [normalizers.Precompiled(charsmap), normalizers.Replace(Regex(r" {2,}"), " ")] if charsmap else []
     except Exception as error:  # tokenizers raises no more specific error
         raise ValueError(f"{file.path} is damaged: {error}") from error
-    if steps:
+    if charsmap:
+        steps = [precompiled(charsmap, file.path), normalizers.Replace(Regex(r" {2,}"), " ")]
         tokenizer.normalizer = normalizers.Sequence(steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heed.vocabularies import files
+from heed.vocabularies.charsmap import precompiled
 from heed.vocabularies.fast_tokenizer import FastTokenizer
 from heed.vocabularies.files import CONFIG, TOKENIZER, File
 from heed.vocabularies.sentencepiece import train
@@ -56,9 +57,9 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
         raise ValueError(f"{name} has no {token}: it is not the vocabulary of a Pegasus")
     try:
         tokenizer = Tokenizer(models.Unigram(vocab, unk_id=pieces.index("<unk>")))
-        characters = normalizers.Precompiled(charsmap) if charsmap else normalizers.Replace(Regex(r"\n"), " ")
     except Exception as error:  # tokenizers raises no more specific error
         raise ValueError(f"{name} is damaged: {error}") from error
+    characters = precompiled(charsmap, name) if charsmap else normalizers.Replace(Regex(r"\n"), " ")
     tokenizer.normalizer = normalizers.Sequence([characters, normalizers.Replace(Regex(" {2,}"), " ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)

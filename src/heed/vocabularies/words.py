@@ -15,6 +15,7 @@ from heed.vocabularies.vocabulary import Pair, Vocabulary
 NAMES = ("<pad>", "<unk>", "<s>", "</s>")  # of the ids 0 to 3; only <unk> can be written in a text
 _OMITTED = (PAD, FIRST, LAST)
 HEADER, FILE = "heed-words", "words.txt"
+DIGITS = 18  # the most of a count
 Cut = Literal["spaces", "punctuation"]
 _TOKEN = re.compile(r"<unk>|\d+(?:[.,:]\d+)*|\w+(?:['’\-]\w+)*|[^\w\s]")
 _CLOSING = frozenset(".,!?;:%…)]}»”")  # written without a space before
@@ -114,6 +115,11 @@ def _row(line: str, path: Path, number: int) -> tuple[str, int]:
     word, tab, count = line.partition("\t")
     if not word or not tab or not count.isascii() or not count.isdigit():
         raise ValueError(f"{path}, line {number}, is {line[:60]!r}; it must be a word, a tab and its count")
+    if len(count) > DIGITS:
+        raise ValueError(
+            f"{path}, line {number}: the count of {word[:60]!r} has {len(count):,} digits, and the limit is {DIGITS}: "
+            "copy the file again"
+        )
     return word, int(count)
 
 

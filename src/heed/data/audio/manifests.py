@@ -1,5 +1,6 @@
 """Lists of recordings and transcripts in the formats of various corpora."""
 
+import io
 import lzma
 import math
 import re
@@ -130,10 +131,14 @@ def clean(text: str) -> str:
 
 def _array(file: BinaryIO) -> np.ndarray:
     """The array in a .npy file; np.load would allocate whatever size the file declares."""
-    major, _ = np.lib.format.read_magic(file)
+    data = file.read()
+    start = io.BytesIO(data)  # a file would allocate whatever size of header it declares
+    major, minor = np.lib.format.read_magic(start)
+    if major not in (1, 2, 3):
+        raise ValueError(f"its format has version {major}.{minor}, and 1 to 3 are known")
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-    shape, by_column, kind = read(file)
-    values = np.frombuffer(file.read(), kind)
+    shape, by_column, kind = read(start)
+    values = np.frombuffer(data, kind, offset=start.tell())
     if values.size != math.prod(shape):
         raise ValueError(f"it declares {math.prod(shape):,} values and has {values.size:,}")
     return values.reshape(shape, order="F" if by_column else "C")
@@ -146,7 +151,7 @@ def stored_features(path: Path) -> np.ndarray:
         with lzma.open(path) if path.suffix == ".xz" else open(path, "rb") as file:
             values = _array(file)
     except Exception as error:  # of numpy's reader, which raises errors of many kinds
-        why = " ".join(str(error).split())[:200]
+        why = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(f"{path} is damaged, or not a NumPy array ({why}): copy it again") from None
     if values.ndim != 2 or values.dtype.kind not in "fiu":
         raise ValueError(f"{path} has the shape {values.shape}; features must be a table of numbers")

@@ -110,7 +110,7 @@ def _plan(path: Path) -> dict[str, Any]:
         recipe = tomllib.loads((path / "recipe.toml").read_text("utf-8"))
         training, task = recipe.get("training", {}), TASKS.get(recipe.get("task", {}).get("name"))
         steps = None if training.get("time") else training.get("steps")
-    except (OSError, ValueError, AttributeError, TypeError):  # no recipe, or a broken one
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):  # no recipe, or a broken one
         steps = task = None
     metrics = task.metrics if task else {m.name: m for each in TASKS.values() for m in each.metrics}.values()
     told = [
