@@ -18,6 +18,7 @@ from heed.cli.main import VERBS, command_parser, main
 from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.files import cache_folder
 from heed.loading import write_package
+from heed.models import weight_hash
 from heed.products.translator import quick
 from heed.products.translator.engines import cache
 from heed.products.translator.engines.ctranslate2 import CTranslate2
@@ -106,10 +107,11 @@ def test_damage_is_noticed(opened, folder):
 
 
 def test_a_served_model_is_warm_for_every_size_of_batch(folder, monkeypatch):
-    """And the weights are hashed once."""
+    """And the weights are hashed once, by `heed.load`."""
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     own, hashed, key = heed.load(folder, "cpu"), [], cache.key
     monkeypatch.setattr(cache, "key", lambda *of: (hashed.append(of), key(*of))[1])
+    monkeypatch.setattr(weight_hash, "hash_weights", lambda model: pytest.fail("hashed twice"))
     ServedModel("one", "ko", "en", own).warm_up(64)
     assert len(hashed) == 1
     assert len(own.engines[0].shared.pools) == 3
