@@ -1,5 +1,6 @@
 """Labels of words: schemes there and back, CoNLL files with their errors, first pieces, and windows of long sentences."""
 
+from collections import Counter
 from itertools import pairwise, product
 
 import numpy as np
@@ -110,6 +111,15 @@ def test_columns_are_read_by_their_numbers_and_documents_are_counted(tmp_path):
     ]
     assert read(tmp_path, text, word=2, label=3).sentences[0][:2] == (("NNP", "VBZ"), ("I-NP", "O"))
     assert read(tmp_path, "a\nb\n", label=None).sentences[0][:2] == (("a", "b"), ())
+
+
+def test_a_file_is_read_sentence_by_sentence(tmp_path):
+    path, documents = tmp_path / "x.conll", Counter()
+    path.write_text("-DOCSTART-\n\na O\nb O\n\nc O\nbroken\n", "utf-8")
+    found = conll.stream(path, documents=documents)
+    assert next(found).words == ("a", "b") and documents.total() == 1
+    with pytest.raises(ValueError, match="line 7 has 1 column"):
+        next(found)
 
 
 @pytest.mark.parametrize(
