@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -117,6 +118,13 @@ def test_a_served_model_is_warm_for_every_size_of_batch(folder, monkeypatch):
     assert len(own.engines[0].shared.pools) == 3
     monkeypatch.setattr(CTranslate2, "_open", lambda *of: pytest.fail("a request opened a model"))
     assert [len(own.translate(TEXTS[:1] * count)) for count in (1, 8, 20, 32, 64)] == [1, 8, 20, 32, 64]
+
+
+def test_on_a_gpu_kernels_for_few_and_for_many_sentences_are_compiled_before_a_request():
+    counts = []
+    fake = SimpleNamespace(device=torch.device("cuda"), translate=lambda texts: counts.append(len(texts)))
+    ServedModel("one", "ko", "en", fake).warm_up(64)
+    assert counts == [1, 2, 4, 8, 16, 32, 64]
 
 
 def in_process(code: str) -> str:

@@ -60,7 +60,9 @@ class Encoder(nn.Module):
         if longest > self.config.max_length:
             raise ValueError(f"a text has {longest} tokens, but the model has {self.config.max_length} positions")
         x = self.embed(tokens, segments, offsets)
-        x = x if self.widen is None else self.widen(x)
+        return self.run_layers(x if self.widen is None else self.widen(x), valid)
+
+    def run_layers(self, x: Float[Tensor, "b t dim"], valid: Valid) -> Float[Tensor, "b t dim"]:
         return self.stack(x, mask=masks.key_padding(valid), causal=self.config.head == "causal")
 
     def packs(self, longest: int) -> bool:
