@@ -120,7 +120,7 @@ class ServedModel:
         self.worker = self.slow_worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
         if self.translator.device.type == "cpu":  # a GPU does one thing at a time
             twin = ServedModel(self.name, self.source, self.target, self.translator.twin(), directions=self.directions)
-            self.slow_worker = BatchWorker(f"{self.name}-slow", twin.run, on_batch=on_batch, **sizes)
+            self.slow_worker = BatchWorker(f"{self.name}-slow", twin.run, on_batch=on_batch, yielding=True, **sizes)
 
     @property
     def workers(self) -> list[BatchWorker]:
