@@ -58,7 +58,9 @@ def test_hashes_of_an_earlier_version_are_read_and_continued(tmp_path):
     assert len(read_hashes(own.path)["target.txt"]) == 4 and again.damaged(tmp_path) == []
 
 
-@pytest.mark.parametrize("content", ["", "{", '{"a": [', '{"a": []}\n[]\n', '{"a": []}\n{\n{"a": ["0"]}\n', "{}\n{}}\n"])
+@pytest.mark.parametrize(
+    "content", ["", "{", '{"a": [', '{"a": []}\n[]\n', '{"a": []}\n{\n{"a": ["0"]}\n', "{}\n{}}\n"]
+)
 def test_damaged_hashes_are_refused(tmp_path, content):
     (tmp_path / "blocks.json").write_text(content, encoding="utf-8", newline="\n")
     with pytest.raises(ValueError, match=r"blocks\.json is damaged: restore it, or remove it"):
