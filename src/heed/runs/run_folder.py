@@ -110,7 +110,7 @@ class RunFolder:
         )
         history = ValidationHistory(**state["record"])
         before_end = [history.cooldown_from] if history.ends_at else []  # from where a finished run can be extended
-        checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(history), before_end)
+        checkpoints.prune(self.checkpoints, step, self.recipe.training.keep, self.needed(history), before_end)
 
     def read_best(self, history: ValidationHistory) -> tuple[dict[str, Tensor], ValidationResult | None, str]:
         """The weights of the model folder, which are those of the best validation, its results if stored, and their
