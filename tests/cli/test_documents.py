@@ -117,7 +117,7 @@ def test_perplexity_by_a_sliding_window_is_lower(heed, trained, files):
     ]
     assert "window:12|stride:12|" in found[0] and "window:12|stride:2|" in found[1]
     assert "context:document|document:paragraph|window:12" in found[2]
-    assert all("bits a character" in out and "bits a byte" in out for out in found)
+    assert all("bits per character" in out and "bits per byte" in out for out in found)
 
 
 @pytest.mark.parametrize(("reading", "model", "subwords"), [("documents", "ctrl", "size = 60"), ("random", "gpt2", 'kind = "characters"'), ("documents", "rnn-lm", 'kind = "bytes"')])  # fmt: skip

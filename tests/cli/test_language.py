@@ -58,9 +58,9 @@ def test_one_text_becomes_a_model_that_can_be_asked_everything(heed, trained, fi
     found = json.loads((tmp_path / "e.json").read_text("utf-8"))["perplexity"]
     tokens = sum(len(line.split()) + 1 for line in (files / "test.txt").read_text("utf-8").splitlines())
     assert (code, found["tokens"], found["words"], found["unknown"]) == (0, tokens, tokens, 1)
-    assert f"perplexity a word {found['per_token']:.2f}" in " ".join(out.split())
+    assert f"perplexity per word {found['per_token']:.2f}" in " ".join(out.split())
     assert f"tokens:{tokens}|unknown:1|line-ends:counted" in out
-    assert "bits a byte" in out
+    assert "bits per byte" in out
 
     code, out, _ = heed("generate", trained, "--prompt", "the cat", "--length", 9, "--seed", 3)
     assert (code, out) == heed("generate", trained, "--prompt", "the cat", "--length", 9, "--seed", 3)[:2]

@@ -168,12 +168,12 @@ def look(args: argparse.Namespace, generator) -> int:
 
 def _show(console, name: str, result) -> None:
     unit = result.unit.removesuffix("s")
-    rows = [(f"perplexity a {unit}", f"{result.per_token:.2f}", result.signature)]
+    rows = [(f"perplexity per {unit}", f"{result.per_token:.2f}", result.signature)]
     if result.tokens != result.words:
-        label = "perplexity between spaces" if unit == "word" else "perplexity a word"
-        rows.append((label, f"{result.per_word:.2f}", "words between spaces; the end of a line counts as one"))
-    rows.append(("bits a character", f"{result.bits_per_character:.4f}", "line feeds included"))
-    rows.append(("bits a byte", f"{result.bits_per_byte:.4f}", "of UTF-8, line feeds included"))
+        label = "perplexity per spaced word" if unit == "word" else "perplexity per word"
+        rows.append((label, f"{result.per_word:.2f}", "words separated by spaces; a line end counts as one"))
+    rows.append(("bits per character", f"{result.bits_per_character:.4f}", "line feeds included"))
+    rows.append(("bits per byte", f"{result.bits_per_byte:.4f}", "UTF-8, line feeds included"))
     if name:
         console.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
     for label, value, note in rows:

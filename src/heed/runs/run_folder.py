@@ -122,7 +122,7 @@ class RunFolder:
         with suppress(ValueError):  # a damaged one is made again
             kept = final_validation.read(self.folder)
             found = kept and ValidationResult(scores, [], list(kept.outputs), kept.directions)
-        return weights, found, f"moving average at step {history.best[0][1]:,}"
+        return weights, found, f"moving average at step {history.best_model()[1]:,}"
 
     def needed(self, history: ValidationHistory) -> list[int]:
         """The steps whose weights may be part of the final model."""

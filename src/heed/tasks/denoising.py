@@ -42,7 +42,7 @@ class Restoration(TextTask):
 
     needs, products, unit, one_sided = EncodesAndDecodes, (Translator, Summarizer), "texts", True
     example: ClassVar[str] = "heed train --from {} --source … --target … --out …"
-    perplexity, best, metrics = True, "loss", (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
+    perplexity, best, metrics = True, "loss", (Metric("loss", "loss", False, lambda: "-log p per token", 3),)
 
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
         return CrossEntropy(self.settings.label_smoothing)

@@ -49,7 +49,7 @@ class LanguageModelling(StreamTask):
     name, title, example = "language", "Language model", "heed generate {}"
     Settings, needs, products = LanguageSettings, ContinuesText, (Generator,)
     coded, any_vocabulary = True, True
-    perplexity, best, metrics = True, "loss", (Metric("loss", "loss", False, lambda: "-log p a token", 3),)
+    perplexity, best, metrics = True, "loss", (Metric("loss", "loss", False, lambda: "-log p per token", 3),)
 
     @property
     def independent(self) -> bool:

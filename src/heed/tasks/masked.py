@@ -55,7 +55,7 @@ class MaskedLanguage(Pretraining):
     perplexity = True
     needs, best = PredictsMaskedWords, "loss"
     metrics = (
-        Metric("loss", "loss", False, lambda: "-log p a hidden token", 3),
+        Metric("loss", "loss", False, lambda: "-log p per hidden token", 3),
         Metric("accuracy", "accuracy", True, lambda: "per cent of the hidden tokens"),
         Metric("pairs", "accuracy of pairs", True, lambda: "per cent", optional=True),
     )

@@ -78,8 +78,8 @@ class ReplacedTokens(Pretraining):
     products = (MaskFiller, ReplacedDetector)
     metrics = (
         Metric("loss", "loss", False, lambda: "of the generator, plus that of the discriminator times its weight", 3),
-        Metric("generator", "generator's loss", False, lambda: "-log p a hidden token", 3),
-        Metric("discriminator", "discriminator's loss", False, lambda: "-log p a token", 4),
+        Metric("generator", "generator's loss", False, lambda: "-log p per hidden token", 3),
+        Metric("discriminator", "discriminator's loss", False, lambda: "-log p per token", 4),
         Metric("replaced", "replaced tokens found", True, lambda: "per cent of the tokens that were replaced"),
         Metric("original", "original tokens found", True, lambda: "per cent of the tokens that were not"),
     )

@@ -75,7 +75,7 @@ class Translation(TextTask):
         Metric("bleu", "BLEU", True, lambda: signature("bleu")),
         Metric("chrf", "chrF", True, lambda: signature("chrf")),
         Metric("rouge", "ROUGE-L", True, lambda: "F1, words lower-cased"),
-        Metric("loss", "loss", False, lambda: "-log p a token", 3),
+        Metric("loss", "loss", False, lambda: "-log p per token", 3),
     )
 
     @property
