@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from heed.cli.main import main
+from heed.config import load_toml
+from heed.convert import hub
 from heed.runs import built_in
 
 ROOT = Path(__file__).parents[2] / "recipes"
@@ -24,6 +26,12 @@ def test_a_recipe_is_shown_and_copied_as_it_is(capsys, tmp_path):
     assert capsys.readouterr().out == text
     assert main(["recipes", "gpt2.toml", "--out", str(tmp_path / "my.toml")]) == 0
     assert (tmp_path / "my.toml").read_text("utf-8") == text
+
+
+def test_models_that_recipes_start_from_have_names_that_can_be_opened():
+    for path in ROOT.glob("*.toml"):
+        name = load_toml(path).get("model", {}).get("folder")
+        assert name is None or hub.is_path(name) or hub.is_name(name), f"{path.name}: {name}"
 
 
 @pytest.mark.parametrize(

@@ -214,9 +214,30 @@ def test_names(name):
     assert hub.is_name(name)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "openai-gpt", "ctrl", "roberta-base", "albert-xxlarge-v2"])
+def test_an_old_name_is_fetched_from_its_owner(name, server):
+    assert hub.is_name(name)
+    assert said(name).startswith(f"there is no model {hub.FULL_NAMES[name]} on the hub, and no such local folder")
+
+
 @pytest.mark.parametrize(
     "text",
-    ["model", "./a/b", "/a/b", "../a", "a/b/c", "a/../b", "a//b", "~/a", "a/b.git", "a--b/c", "나/b", "a/b\n", "a/"],
+    [
+        "model",
+        "gpt3",
+        "./a/b",
+        "/a/b",
+        "../a",
+        "a/b/c",
+        "a/../b",
+        "a//b",
+        "~/a",
+        "a/b.git",
+        "a--b/c",
+        "나/b",
+        "a/b\n",
+        "a/",
+    ],
 )
 def test_what_is_no_name(text, cache):
     assert not hub.is_name(text)

@@ -9,6 +9,9 @@ from heed import config
 from heed.cli.main import main
 from heed.models import folder as model_folder
 from heed.runs.report.log import read_training
+from heed.runs.run import Run
+from heed.tasks.translation import Translation
+from heed.training.checkpoint_names import list_checkpoints
 
 SMALL = [
     "model.dim=16", "model.heads=2", "model.hidden=16", "model.encoder_layers=1", "model.decoder_layers=1", "subwords.size=300",
@@ -62,6 +65,46 @@ def test_a_longer_run_from_before_the_cooldown_equals_one_planned_so(train, tmp_
     code, said = train("short", "--set", steps(16), "--resume")
     assert code == 0 and "Extending the run: it continues from before the learning rate decay." in said
     assert same(weights(tmp_path / "long"), weights(tmp_path / "short"))
+
+
+def test_an_extension_that_is_killed_continues_although_the_first_end_had_later_steps(
+    train, tmp_path, monkeypatch, capsys
+):
+    steps, every = "training.steps={}".format, ["--set", "training.checkpoint_every=1"]
+    assert train("long", "--set", steps(32), *every)[0] == 0
+    assert train("short", "--set", steps(16), *every)[0] == 0
+    save = Run._save
+
+    def killed(run, progress):
+        save(run, progress)
+        if progress.step == 14:  # after the cooldown began, before the first end
+            raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "_save", killed)
+        with pytest.raises(SystemExit):
+            train("short", "--set", steps(32), *every, "--resume")
+    capsys.readouterr()
+    kept = list_checkpoints(tmp_path / "short" / "checkpoints")
+    assert [path.name for path in kept] == ["step-000013", "step-000014"]
+    code, said = train("short", "--set", steps(32), *every, "--resume")
+    assert code == 0 and "Continuing from step 14." in said and "Extending" not in said
+    assert same(weights(tmp_path / "long"), weights(tmp_path / "short"))
+    assert train("short", "--set", steps(48), *every, "--resume")[0] == 0, "and it can be extended again"
+
+
+def test_an_extension_keeps_the_finished_model_until_there_is_a_better_one(train, tmp_path, monkeypatch):
+    scores = iter([1, 2, 30, 40, 3, 4, 5, 6])  # those of the cooldown, then those of the extension
+    monkeypatch.setattr(Translation, "score", lambda task, found, metric: float(next(scores)))
+    assert train("run", "--set", "training.steps=8", "--set", "training.cooldown=0.5")[0] == 0
+    finished = weights(tmp_path / "run")
+    more = ("--set", "training.cooldown=0.5", "--resume")
+    code, said = train("run", "--set", "training.steps=12", *more)
+    assert code == 0 and "Best checkpoint: step 8 (chrF 40.00), before the run was extended." in said
+    assert same(weights(tmp_path / "run"), finished)
+    scores = iter(range(41, 60))
+    assert train("run", "--set", "training.steps=16", *more)[0] == 0
+    assert not same(weights(tmp_path / "run"), finished)
 
 
 def test_time_is_added_to_a_resumed_run_alone(train, tmp_path):

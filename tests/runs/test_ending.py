@@ -144,8 +144,20 @@ def test_more_time_is_counted_from_what_was_spent():
 def test_what_extends_a_run_that_had_come_to_its_end(ended, settings, extends):
     history = ValidationHistory(ends_at=80, cooldown_from=60, **ended)
     assert can_extend(TrainingConfig(**settings), history) == extends
-    again = ValidationHistory(**reopened(dataclasses.asdict(history)))
+    again = ValidationHistory(**reopened(dataclasses.asdict(history), history))
     assert again.ends_at is None and not again.stopped and not can_extend(TrainingConfig(**settings), again)
+
+
+def test_an_extended_run_remembers_the_model_and_the_validation_before():
+    """So that a worse model does not replace it, and time for validations is reserved from the first step on."""
+    ended = ValidationHistory(best=[[0.6, 80], [0.4, 60]], ends_at=80, cooldown_from=60, validation=7.0)
+    again = ValidationHistory(**reopened({"best": [[0.4, 60]]}, ended))
+    assert again.add(70, 0.5, patience=6) and again.best_model() == [0.6, 80]
+    assert again.add(90, 0.7, patience=6) and again.best_model() == [0.7, 90]
+    ending = Ending(TrainingConfig(time="+1h"), 0.0, Clock())
+    ending.resume(again)
+    assert ending.validation == 7.0
+    assert ValidationHistory(**reopened({}, ValidationHistory())).finished is None
 
 
 def test_how_long_it_takes_is_told_when_steps_were_timed():

@@ -29,7 +29,9 @@ RECORD = dataclasses.asdict(ValidationHistory(best=[[0.5, 2], [-1.0, 4]], saved=
 STATE = {"place": [0, 7], "order": ORDER, "record": RECORD, "key": "a1"}
 
 
-@pytest.mark.parametrize("changes", [{}, {"record": {}}, {"place": [3, 0]}, {"more": 1}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"record": {}}, {"record": {**RECORD, "finished": [0.5, 9]}}, {"place": [3, 0]}, {"more": 1}]
+)
 def test_a_state_that_a_run_writes_is_one_to_continue_from(changes):
     state = {**STATE, **changes}
     check_state(state)
@@ -45,7 +47,7 @@ def test_a_state_that_a_run_writes_is_one_to_continue_from(changes):
     [
         {"place": [0]}, {"place": 5}, {"place": [0, -1]}, {"place": [0, 1.5]}, {"place": None}, {"key": None}, {"record": None},
         {"record": {**RECORD, "best": [[0.5, "2"]]}}, {"record": {**RECORD, "best": 1}}, {"record": {**RECORD, "more": 1}},
-        {"record": {**RECORD, "saved": None}}, {"record": {**RECORD, "ends_at": "9"}}, {"order": []}, {"order": ["packed", None, 1]},
+        {"record": {**RECORD, "saved": None}}, {"record": {**RECORD, "ends_at": "9"}}, {"record": {**RECORD, "finished": [1]}}, {"order": []}, {"order": ["packed", None, 1]},
     ],
     ids=str,
 )  # fmt: skip

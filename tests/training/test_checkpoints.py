@@ -173,7 +173,7 @@ def test_a_checkpoint_of_an_earlier_version_is_read_and_that_it_cannot_be_verifi
 
 def test_the_weights_alone_are_verified_too(tmp_path):
     save(tmp_path, 100, 200)
-    prune(tmp_path, keep=1, weights_of=[100])
+    prune(tmp_path, 200, keep=1, weights_of=[100])
     path = tmp_path / "step-000100"
     assert torch.equal(checkpoints.read_weights(path)["a.weight"], WEIGHTS["a.weight"])
     flip(path / MODEL)
@@ -224,27 +224,33 @@ def test_steps_are_ordered_as_numbers(tmp_path):
     save(tmp_path, 999_999, 1_000_000, 2_000)
     assert [checkpoints.step_of(path) for path in list_checkpoints(tmp_path)] == [2_000, 999_999, 1_000_000]
     assert last(tmp_path) == (1_000_000, [])
-    prune(tmp_path, keep=1, weights_of=[])
+    prune(tmp_path, 1_000_000, keep=1, weights_of=[])
     assert names(tmp_path) == ["step-1000000"]
 
 
 def test_pruning_keeps_the_newest_whole_and_of_others_the_weights(tmp_path):
     save(tmp_path, 100, 200, 300, 400, 500)
     (tmp_path / ".step-000600.part").mkdir()
-    prune(tmp_path, keep=2, weights_of=[200, 500])
+    prune(tmp_path, 500, keep=2, weights_of=[200, 500])
     assert names(tmp_path) == ["step-000200", "step-000400", "step-000500"]
     assert names(tmp_path / "step-000200") == [MODEL, STATE]
     for step in (400, 500):
         assert read(tmp_path / f"step-000{step}").step == step
-    prune(tmp_path, keep=2, weights_of=[200])
+    prune(tmp_path, 500, keep=2, weights_of=[200])
     assert names(tmp_path) == ["step-000200", "step-000400", "step-000500"]
-    prune(tmp_path, keep=2, weights_of=[])
+    prune(tmp_path, 500, keep=2, weights_of=[])
     assert names(tmp_path) == ["step-000400", "step-000500"]
+
+
+def test_later_steps_are_deleted_when_a_run_has_gone_back(tmp_path):
+    save(tmp_path, 100, 200, 300, 400)
+    prune(tmp_path, 250, keep=2, weights_of=[400], whole=[300])
+    assert names(tmp_path) == ["step-000100", "step-000200"]
 
 
 def test_fewer_than_are_to_be_kept_are_all_kept(tmp_path):
     save(tmp_path, 100, 200)
-    prune(tmp_path, keep=5, weights_of=[])
+    prune(tmp_path, 500, keep=5, weights_of=[])
     assert names(tmp_path) == ["step-000100", "step-000200"]
 
 

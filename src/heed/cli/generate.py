@@ -18,7 +18,7 @@ examples:
   heed generate runs/wiki "The history of" --beam 5 --length 20 --count 3
   heed generate runs/wiki --input prompts.txt --one-line --out texts.txt
   heed generate runs/wiki --input prompts.txt --one-line --out texts.txt --resume   # after a crash, from where it stopped
-  heed generate ctrl "Rating: 5.0" --code Reviews                    # a CTRL model with a control code
+  heed generate Salesforce/ctrl "Rating: 5.0" --code Reviews         # a CTRL model with a control code
   heed generate runs/pictures --count 16 --out samples.png           # an image model (docs/guides/images.md)
   heed generate runs/pictures --complete half.png --count 4 --out completed.png
 

@@ -13,9 +13,28 @@ TEXT_FILES = [
 SAFETENSORS = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
 PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]
 
+# The owners of models from before every model had one. Their old names are still in use.
+OWNERS = {
+    "openai-community": ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "openai-gpt"),
+    "Salesforce": ("ctrl",),
+    "google-bert": (
+        "bert-base-uncased", "bert-base-cased", "bert-large-uncased", "bert-large-cased", "bert-base-chinese",
+        "bert-base-multilingual-uncased", "bert-base-multilingual-cased", "bert-base-german-cased",
+        "bert-large-uncased-whole-word-masking", "bert-large-cased-whole-word-masking",
+        "bert-large-uncased-whole-word-masking-finetuned-squad", "bert-large-cased-whole-word-masking-finetuned-squad",
+    ),
+    "FacebookAI": ("roberta-base", "roberta-large", "roberta-large-mnli"),
+    "albert": tuple(f"albert-{size}-{version}" for size in ("base", "large", "xlarge", "xxlarge") for version in ("v1", "v2")),
+}  # fmt: skip
+FULL_NAMES = {name: f"{owner}/{name}" for owner, names in OWNERS.items() for name in names}
+
 
 def is_name(text: str) -> bool:
-    """Whether a text looks like owner/name. A folder may look like that too: check first whether it exists."""
+    """Whether a text looks like owner/name, or is an old name without an owner, such as gpt2. A folder may look like
+    that too: check first whether it exists.
+    """
+    if text in FULL_NAMES:
+        return True
     part = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
     whole = re.fullmatch(f"{part}/{part}", text) and len(text) <= 96
     return bool(whole) and ".." not in text and "--" not in text and not text.endswith(".git")
@@ -28,6 +47,7 @@ def is_path(text: str) -> bool:
 
 def fetch(name: str, revision: str | None = None) -> Path:
     """The cached folder with the files that heed reads. Pickles are downloaded only if there are no safetensors."""
+    name = FULL_NAMES.get(name, name)
     folder = _snapshot(name, revision, TEXT_FILES + SAFETENSORS)
     if any((folder / file).is_file() for file in SAFETENSORS[:2]):
         return folder

@@ -59,7 +59,7 @@ class Ending:
         self.paused = 0.0
 
     def resume(self, history: ValidationHistory) -> None:
-        self.before = history.seconds
+        self.before, self.validation = history.seconds, history.validation
         if self.config.adds_time:
             self.budget = history.seconds + seconds_of(self.config.time[1:])
 
@@ -173,6 +173,8 @@ def can_extend(config: TrainingConfig, history: ValidationHistory) -> bool:
     return not config.patience or config.patience > history.waited
 
 
-def reopened(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a ValidationHistory, with its end undecided."""
-    return {**record, "ends_at": None, "cooldown_from": 0, "ended_by": "", "waited": 0, "stopped": False}
+def reopened(record: Mapping[str, Any], ended: ValidationHistory) -> dict[str, Any]:
+    """The record of a ValidationHistory, with its end undecided. `ended` is the history at the end of the run."""
+    undecided = {"ends_at": None, "cooldown_from": 0, "ended_by": "", "waited": 0, "stopped": False}
+    finished = ended.best_model() if ended.best else None
+    return {**record, **undecided, "validation": ended.validation, "finished": finished}

@@ -41,8 +41,9 @@ def finish(run: Run, model: nn.Module) -> bool:
     h, t = run.history, run.recipe.training
     ended = {"ended_by": h.ended_by or ("patience" if h.stopped else "steps"), "cooldown_from": h.cooldown_from}
     run.log.write("end", step=run.step, weights=made_of, **ended, **found.scores)
-    score, step = h.best[0]
-    run.report.say(f"Best checkpoint: step {step:,} ({run.task.describe_score(score, t.metric)}).")
+    score, step = h.best_model() if t.final == "best-ema" else h.best[0]
+    before = ", before the run was extended" if [score, step] == h.finished else ""
+    run.report.say(f"Best checkpoint: step {step:,} ({run.task.describe_score(score, t.metric)}){before}.")
     run.report.say(f"Final model: {made_of}; validation {run.task.describe(found.scores)}.")
     if chosen:
         run.report.say(chosen)

@@ -58,7 +58,9 @@ def check_state(state: Mapping[str, Any]) -> None:
     rest = [number for number in (history.ends_at, history.budget) if number is not None]
     _, batch, seed = state.get("order", ["", 0, 0])
     scored = [number for score, step in history.best for number in (score, step)]
-    numbers = [*scored, *history.saved, *rest, history.waited, history.cooldown_from, history.seconds, batch, seed]
+    counted = [history.waited, history.cooldown_from, history.seconds, history.validation, batch, seed]
+    score_before, step_before = history.finished or (0.0, 0)
+    numbers = [*scored, *history.saved, *rest, *counted, score_before, step_before]
     epoch, index = state["place"]
     whole = all(type(number) is int and number >= 0 for number in (epoch, index))
     if not (whole and isinstance(state["key"], str) and all(isinstance(number, int | float) for number in numbers)):
@@ -83,7 +85,7 @@ def checkpoint_to_resume(
             f"extended; restore step-{history.cooldown_from:06d}, or start a new run from its model with --from"
         )
     say("Extending the run: it continues from before the learning rate decay.")
-    return dataclasses.replace(before, state={**before.state, "record": reopened(before.state["record"])})
+    return dataclasses.replace(before, state={**before.state, "record": reopened(before.state["record"], history)})
 
 
 def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPosition, list[str]]:

@@ -226,7 +226,7 @@ class Run:
         self.log.write("valid", **facts)
         self.files.write_samples(progress.step, found)
         self.report.valid(progress.step, self.task.describe_briefly(facts), facts["seconds"], best)
-        if best:
+        if best and self.history.best_model() == [score, progress.step]:  # not worse than before an extension
             self.files.write_model(model, found, f"step {progress.step:,}")
         return self.history
 
@@ -247,7 +247,8 @@ class Run:
 
     def _write_checkpoint(self) -> None:
         parts = [gather(own, self.workers.first) for own in self.state.tensors()]
-        self.history.seconds, order = self.ending.spent(), self.plan.order(self.recipe.training)
+        self.history.seconds, self.history.validation = self.ending.spent(), self.ending.validation
+        order = self.plan.order(self.recipe.training)
         state = {"place": list(self.position), "order": order, "record": dataclasses.asdict(self.history)}
         state["unvalidated"] = self.unvalidated  # then a resumed run begins with the validation
         self.workers.broadcast(lambda: self.files.write_checkpoint(self.step, *parts, state))

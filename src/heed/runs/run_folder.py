@@ -110,7 +110,7 @@ class RunFolder:
         )
         history = ValidationHistory(**state["record"])
         before_end = [history.cooldown_from] if history.ends_at else []  # from where a finished run can be extended
-        checkpoints.prune(self.checkpoints, self.recipe.training.keep, self.needed(history), before_end)
+        checkpoints.prune(self.checkpoints, step, self.recipe.training.keep, self.needed(history), before_end)
 
     def read_best(self, history: ValidationHistory) -> tuple[dict[str, Tensor], ValidationResult | None, str]:
         """The weights of the model folder, which are those of the best validation, its results if stored, and their
@@ -122,7 +122,7 @@ class RunFolder:
         with suppress(ValueError):  # a damaged one is made again
             kept = final_validation.read(self.folder)
             found = kept and ValidationResult(scores, [], list(kept.outputs), kept.directions)
-        return weights, found, f"moving average at step {history.best[0][1]:,}"
+        return weights, found, f"moving average at step {history.best_model()[1]:,}"
 
     def needed(self, history: ValidationHistory) -> list[int]:
         """The steps whose weights may be part of the final model."""

@@ -9,7 +9,8 @@ class ValidationHistory:
 
     Once the end is decided, `ends_at` is the last step, `cooldown_from` the step after which the rate decays, and
     `ended_by` the reason: "steps", "time" or "patience". `seconds` is the time spent so far, `budget` the time
-    budget.
+    budget, `validation` the seconds of the last validation. `finished` is [score, step] of the model that an extended
+    run had before.
     """
 
     best: list[list[float | int]] = field(default_factory=list)
@@ -21,6 +22,8 @@ class ValidationHistory:
     ended_by: str = ""
     seconds: float = 0.0
     budget: float | None = None
+    validation: float = 0.0
+    finished: list[float | int] | None = None
 
     def add(self, step: int, score: float, *, patience: int) -> bool:
         """Record a validation; returns whether it is the best so far."""
@@ -30,6 +33,10 @@ class ValidationHistory:
         self.waited = 0 if best else self.waited + 1
         self.stopped = bool(patience) and self.waited >= patience
         return best
+
+    def best_model(self) -> list[float | int]:
+        """[score, step] of the best validation, including those before the run was extended."""
+        return max([*self.best[:1], *([self.finished] if self.finished else [])], key=lambda pair: pair[0])
 
     def best_steps(self, count: int) -> list[int]:
         return sorted(int(step) for _, step in self.best[:count])

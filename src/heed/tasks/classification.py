@@ -32,7 +32,7 @@ class Classification(TextUnderstanding):
         Metric("accuracy", "accuracy", True, lambda: "per cent"),
         Metric("f1", "F1", True, lambda: "of two labels, that of the second; else the mean of all; times 100"),
         Metric("matthews", "Matthews", True, lambda: "correlation, times 100"),
-        Metric("loss", "loss", False, lambda: "-log p a label", 3),
+        Metric("loss", "loss", False, lambda: "-log p per label", 3),
     )
 
     def labels_of(self, files: TextFiles, base: Package | None) -> Labels:

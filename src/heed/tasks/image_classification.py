@@ -69,7 +69,7 @@ class ImageClassification(Task):
     metrics = (
         Metric("accuracy", "accuracy", True, lambda: "per cent"),
         Metric("top5", "top 5", True, lambda: "per cent: how often the class is among the first five", optional=True),
-        Metric("loss", "loss", False, lambda: "-log p a label", 3),
+        Metric("loss", "loss", False, lambda: "-log p per label", 3),
     )
 
     # data

@@ -37,7 +37,7 @@ class MultipleChoice(TextUnderstanding):
     best, unit = "accuracy", "questions"
     metrics = (
         Metric("accuracy", "accuracy", True, lambda: "per cent"),
-        Metric("loss", "loss", False, lambda: "-log p a choice", 3),
+        Metric("loss", "loss", False, lambda: "-log p per choice", 3),
     )
 
     @property

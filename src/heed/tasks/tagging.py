@@ -55,7 +55,7 @@ class Tagging(TokenTask):
         Metric("precision", "precision", True, lambda: "by entity, per cent"),
         Metric("recall", "recall", True, lambda: "by entity, per cent"),
         Metric("accuracy", "accuracy", True, lambda: "of the labels of words, per cent"),
-        Metric("loss", "loss", False, lambda: "-log p a label", 3),
+        Metric("loss", "loss", False, lambda: "-log p per label", 3),
     )
     counted: ClassVar[Mapping[str, str]] = {
         "documents": "-DOCSTART- lines skipped",

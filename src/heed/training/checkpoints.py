@@ -130,12 +130,14 @@ def _said(error: Exception) -> str:
     return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
 
 
-def prune(folder: Path, keep: int, weights_of: Sequence[int], whole: Sequence[int] = ()) -> None:
+def prune(folder: Path, step: int, keep: int, weights_of: Sequence[int], whole: Sequence[int] = ()) -> None:
     """Keep the newest `keep` checkpoints and those of the steps `whole`, and the weights of `weights_of`; delete the
-    rest.
+    rest. Those after `step`, where the run is, are from before it went back: to extend it, or since they are damaged.
     """
     paths = list_checkpoints(folder)
-    for path in paths[:-keep]:
+    for path in (path for path in paths if step_of(path) > step):
+        shutil.rmtree(path)
+    for path in [path for path in paths if step_of(path) <= step][:-keep]:
         if step_of(path) in whole:
             continue
         if step_of(path) in weights_of:
