@@ -12,7 +12,10 @@ examples:
   heed train phrasebook --out runs/ko-en          # a built-in recipe; heed recipes lists them
   heed train --from Helsinki-NLP/opus-mt-ko-en --source my.ko --target my.en --out runs/tuned     # fine-tuning
   heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
+  heed train --from openai-community/gpt2 --source text.txt --out runs/more    # continued pre-training
   heed train --source train.en --target train.de --rejected rejected.tsv --out runs/en-de    # report which pairs were filtered
+  heed train --source train.en --target train.de --out runs/quick --time 10m    # a finished model in ten minutes
+  heed train --out runs/quick --resume --time +1h    # train it for another hour
   heed train --out runs/en-de --resume            # continue after Ctrl-C, a crash or kill -9
   torchrun --nproc-per-node=8 --max-restarts=3 -m heed train paper-base --out runs/base    # on eight GPUs
 
