@@ -99,26 +99,43 @@ def _check_fit(package: Package, product: type[Product], name: str) -> None:
 
 def open_package(name: str | Path, revision: str | None = None) -> Package:
     """A model with its processors and metadata, from any folder that heed reads, or from the hub."""
-    path = Path(name)
-    if not path.is_dir() and revision is None and "@" in str(name):
-        name, _, revision = str(name).rpartition("@")  # a name on the hub at a commit, a tag or a branch
-    if not path.is_dir() and hub.is_name(str(name)) and (revision is not None or not hub.is_path(str(name))):
-        try:
-            folder = hub.fetch(str(name), revision)
-        except ValueError as error:
-            if not path.parent.is_dir():
-                raise
-            raise ValueError(f"{name}: no such folder, and on the hub: {error}") from error
-        return _read_huggingface(folder)
-    if revision is not None:
-        raise ValueError(f"{name} is a local folder: a revision is for names on the hub")
-    path = find_model(path)
+    path = _folder(name, revision)
+    if hub.origin(path):
+        return _read_huggingface(path)
     if ctranslate2.is_one(path):
         _refuse_ctranslate2(path)
     facts = model_folder.read_config(path)
     if "model_type" in facts or "architectures" in facts:
         return _read_huggingface(path)
     return read_package(path, facts)
+
+
+def _folder(name: str | Path, revision: str | None) -> Path:
+    """The folder of a model, which is downloaded if it is on the hub."""
+    path = Path(name)
+    if not path.is_dir() and revision is None and "@" in str(name):
+        name, _, revision = str(name).rpartition("@")  # a name on the hub at a commit, a tag or a branch
+    if not path.is_dir() and hub.is_name(str(name)) and (revision is not None or not hub.is_path(str(name))):
+        try:
+            return hub.fetch(str(name), revision)
+        except ValueError as error:
+            if not path.parent.is_dir():
+                raise
+            raise ValueError(f"{name}: no such folder, and on the hub: {error}") from error
+    if revision is not None:
+        raise ValueError(f"{name} is a local folder: a revision is for names on the hub")
+    return find_model(path)
+
+
+def read_task(name: str | Path) -> str:
+    """The task of a model, without reading its weights."""
+    path = _folder(name, None)
+    facts = model_folder.read_config(path)
+    if "model_type" in facts or "architectures" in facts:
+        from heed.convert import huggingface
+
+        return huggingface.task_of(path, facts)
+    return task_of(path, facts)
 
 
 def _read_huggingface(folder: Path) -> Package:

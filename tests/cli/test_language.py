@@ -235,3 +235,26 @@ def test_all_codes_are_tried_or_one_is_given(given, name):
     args = Namespace(**{"code": None, "token_scores": False, **given})
     with pytest.raises(ValueError, match=f"--{name} cannot be combined with --codes, which tries them all"):
         language._attribute(args, None)
+
+
+def test_more_plain_text_continues_the_task_of_a_model(heed, trained, files, tmp_path):
+    base = tmp_path / "base"
+    shutil.copytree(trained, base)
+    rest = [own for own in TINY if not own.startswith(("model.", "subwords."))]
+    words = [
+        "train",
+        "--from",
+        base,
+        "--source",
+        files / "train.txt",
+        "--out",
+        tmp_path / "more",
+        "--quiet",
+        *sets(*rest),
+    ]
+    assert heed(*words) == (0, "", "")
+    assert read(tmp_path / "more" / "recipe.toml", [], saved=True).task.name == "language"
+    shutil.rmtree(base)
+    assert heed(*words, "--resume") == (0, "", ""), "a resumed run does not need the model it started from"
+    code, _, says = heed("train", "--from", trained, "--source", files / "train.txt", "--target", files / "train.txt", "--out", tmp_path / "pairs")  # fmt: skip
+    assert code != 0 and "it cannot learn translation; set task.name to 'language'" in says

@@ -12,7 +12,10 @@ examples:
   heed train phrasebook --out runs/ko-en          # a built-in recipe; heed recipes lists them
   heed train --from Helsinki-NLP/opus-mt-ko-en --source my.ko --target my.en --out runs/tuned     # fine-tuning
   heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
+  heed train --from openai-community/gpt2 --source text.txt --out runs/more    # continued pre-training
   heed train --source train.en --target train.de --rejected rejected.tsv --out runs/en-de    # report which pairs were filtered
+  heed train --source train.en --target train.de --out runs/quick --time 10m    # a finished model in ten minutes
+  heed train --out runs/quick --resume --time +1h    # train it for another hour
   heed train --out runs/en-de --resume            # continue after Ctrl-C, a crash or kill -9
   torchrun --nproc-per-node=8 --max-restarts=3 -m heed train paper-base --out runs/base    # on eight GPUs
 
@@ -153,6 +156,23 @@ def resumes_alone(args: argparse.Namespace) -> bool:
     return args.resume and args.recipe is None and not any(getattr(args, name) for name in FILES)
 
 
+def _plain_text_alone(args: argparse.Namespace, changes: list[tuple[str, object]]) -> bool:
+    """Whether the command line gives a text, and neither a task, a recipe nor targets."""
+    given = {name for name, _ in changes}
+    return args.recipe is None and "data.source" in given and not given & {"task.name", "data.target", "data.corpora"}
+
+
+def _task_of(folder: str, args: argparse.Namespace) -> str | None:
+    """The task for a plain text: that of the resumed run, or of the model to start from."""
+    from heed.config import load_toml
+    from heed.runs.pretrained import task_of_plain_text
+
+    saved = args.out / "recipe.toml"
+    if args.resume and saved.is_file():
+        return load_toml(saved).get("task", {}).get("name")
+    return task_of_plain_text(folder)
+
+
 def _recipe(args: argparse.Namespace):
     from heed.runs import built_in, recipe
     from heed.runs.pretrained import check_folder
@@ -163,6 +183,8 @@ def _recipe(args: argparse.Namespace):
         changes.insert(0, ("training.auto", True))  # a recipe file says what it wants
     if args.start:
         folder = str(Path(args.start).absolute()) if Path(args.start).is_dir() else args.start  # or a name on the hub
+        if _plain_text_alone(args, changes) and (task := _task_of(folder, args)):
+            changes.insert(0, ("task.name", task))
         changes.insert(0, ("model.folder", folder))
     if args.rejected:
         changes.append(("filters.rejected", os.path.abspath(args.rejected)))

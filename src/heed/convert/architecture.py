@@ -39,6 +39,7 @@ class Architecture:
     generates: bool = True  # text, by a search: the folder has a generation_config.json
     token_ids: tuple[str, ...] = generation.IDS  # special tokens that config.json names
     example: str | None = None  # Python that runs it on `texts`, where it neither generates nor classifies them
+    framed_example: str | None = None  # the same for a model whose texts are between tokens of their own
     readable: bool = True  # False: heed's own model is written as this class, and comes back as another model
     fits: Callable[[Any], bool] = lambda config: True  # whether a model with this config is of this architecture
     processors: Callable[[Pair, Settings], dict[str, Any]] = source_and_target

@@ -80,6 +80,10 @@ choices = [tokenizer(text)["input_ids"] for text in ("A text. One choice.", "A t
 print([model(torch.tensor([[ids]]), mc_token_ids=torch.tensor([[len(ids) - 1]])).mc_logits.item() for ids in choices])"""
 
 
+FRAMED = ("<start>A text.<delimiter>One choice.<extract>", "<start>A text.<delimiter>Another one.<extract>")
+SCORE_FRAMED = SCORE_CHOICES.replace('("A text. One choice.", "A text. Another one.")', f"{FRAMED}".replace("'", '"'))
+
+
 def _language_model(config: Any) -> bool:
     return not (config.choices or config.labels or config.prompt_length)
 
@@ -99,6 +103,7 @@ def architectures(name: str, model_type: str, model: type, tables: tuple, weight
             weights,
             auto_class=two,
             example=SCORE_CHOICES,
+            framed_example=SCORE_FRAMED,
             fits=lambda c: c.choices and not c.prompt_length,
             **shared,
         ),

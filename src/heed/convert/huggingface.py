@@ -39,7 +39,7 @@ from heed.models.folder_config import read_json
 from heed.models.package import Package
 from heed.vocabularies import folder as vocabulary_folder
 from heed.vocabularies.multilingual import languages_of
-from heed.vocabularies.text_parts import TextParts
+from heed.vocabularies.text_parts import plain
 from heed.vocabularies.vocabulary import Pair
 
 SYSTEMS = (
@@ -154,22 +154,22 @@ def write(package: Package, folder: Path) -> Architecture:
         raise ValueError("speech models cannot be exported for transformers: heed reads such folders, and writes none")
     vocabularies = multilingual.choose(package.vocabularies, languages)
     architecture, max_length = _architecture_of(model), model.config.max_length
-    if any(isinstance(own, TextParts) and own.tokens is not None for own in vocabularies):
-        raise ValueError(
-            "the model frames texts with tokens that transformers' tokenizers do not support: it cannot be exported"
-        )
+    framing = tokenizers.input_tokens(vocabularies, getattr(model.config, "choices", False))
+    vocabularies = plain(vocabularies[0]), plain(vocabularies[1])
     theirs, settings = architecture.to_theirs(model)
     ids = multilingual.settings_of(vocabularies)
     settings |= {name: ids[name] for name in architecture.token_ids} | architecture.settings(package)
     settings["dtype"] = str(next(model.parameters()).dtype).removeprefix("torch.")
     with atomic_folder(folder) as part:
         if architecture.generates:
-            decoding = generation.of_model(package.task, package.facts)
+            decoding = generation.of_model("language" if framing else package.task, package.facts)
             write_json(part / GENERATION, multilingual.generation_settings(decoding, vocabularies, max_length))
         write_json(part / CONFIG, settings)
         theirs = {name: weight.detach().cpu().contiguous() for name, weight in theirs.items()}
         save_weights(theirs, part / weights.SAFE, metadata={"format": "pt"})
         tokenizers.write(vocabularies, part, max_length)
+        if framing:
+            tokenizers.write_input_tokens(vocabularies[0], framing, part)
         _write_languages(part / TOKENIZER, languages)
         if sentence_transformers.is_one(package):
             sentence_transformers.write(package, part)

@@ -55,7 +55,9 @@ COMMANDS |= {
 def huggingface(package: Package, architecture: Architecture) -> str:
     """What a model is, how to run it with transformers, and where it came from."""
     usual = {"regression": REGRESS}.get(package.task, CLASSIFY)
-    run = architecture.example or _multilingual(package) or (GENERATE if architecture.generates else usual)
+    framed = getattr(package.processors.get("text"), "tokens", None) is not None
+    example = architecture.framed_example if framed else architecture.example
+    run = example or _multilingual(package) or (GENERATE if architecture.generates else usual)
     code = TRANSFORMERS.format(auto_class=architecture.auto_class, use=run)
     search, packages = _search(package) if architecture.generates else "", "transformers torch sentencepiece"
     if "images" in package.processors:

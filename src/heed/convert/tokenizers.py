@@ -22,8 +22,40 @@ from heed.vocabularies.nllb import NllbVocabulary
 from heed.vocabularies.pegasus import PegasusVocabulary
 from heed.vocabularies.roberta import RobertaVocabulary
 from heed.vocabularies.sentencepiece import Subwords
+from heed.vocabularies.text_parts import INPUT_NAMES, InputTokens, TextParts
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 from heed.vocabularies.wordpiece import WordPieceVocabulary
+
+
+def input_tokens(vocabularies: Pair, choices: bool) -> InputTokens | None:
+    """The tokens around the parts of a text, if there are any: only models that score choices can be exported with
+    them.
+    """
+    first = vocabularies[0]
+    tokens = first.tokens if isinstance(first, TextParts) else None
+    if tokens is not None and not choices:
+        raise ValueError(
+            "the model frames texts with tokens that transformers' tokenizers do not support: it cannot be exported"
+        )
+    return tokens
+
+
+def write_input_tokens(vocabulary: Vocabulary, tokens: InputTokens, folder: Path) -> None:
+    """A tokenizer.json in which they are special tokens, under the names that heed shows. Rows of the model between
+    the vocabulary and them become reserved tokens.
+    """
+    from tokenizers import AddedToken, Tokenizer
+
+    tokenizer = Tokenizer.from_str(vocabulary.tokenizer.to_str())
+    unused = [f"<|reserved_token_{row}|>" for row in range(len(vocabulary), tokens.start)]
+    names = [*unused, *INPUT_NAMES]
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names])
+    found = [tokenizer.token_to_id(name) for name in INPUT_NAMES]
+    if found != list(tokens):  # a text could spell one of them
+        raise ValueError(
+            f"the vocabulary has the names of the tokens around a text, {', '.join(INPUT_NAMES)}: it cannot be exported"
+        )
+    (folder / TOKENIZER).write_text(tokenizer.to_str(pretty=True), "utf-8", newline="\n")
 
 
 def write(vocabularies: Pair, folder: Path, max_length: int) -> None:

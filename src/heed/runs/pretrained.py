@@ -6,7 +6,7 @@ from pathlib import Path
 
 from heed import config
 from heed.convert import hub
-from heed.loading import open_package
+from heed.loading import open_package, read_task
 from heed.models import MODELS
 from heed.models import folder as model_folder
 from heed.models.package import Package
@@ -35,6 +35,12 @@ def check_folder(name: str, recipes: Path) -> None:
     made = next((found[1] for line in lines if (found := command.match(line))), None)
     hint = f"make it first with: {made}" if made else "give an existing run or model"
     raise ValueError(f"model.folder is {name}, which does not exist: {hint}, or start from another with --from")
+
+
+def task_of_plain_text(name: str) -> str | None:
+    """The task of a model that was trained on plain text, so that it can be trained on more; None for other models."""
+    task = read_task(name)
+    return task if getattr(TASKS.get(task), "one_sided", False) else None
 
 
 def check_fit(recipe: Recipe, base: Package) -> None:

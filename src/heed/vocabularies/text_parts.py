@@ -7,6 +7,7 @@ from typing import NamedTuple
 from heed.vocabularies.vocabulary import Vocabulary
 
 SEPARATOR = "\x1f"  # between the parts of a text, where it is one string
+INPUT_NAMES = ("<start>", "<delimiter>", "<extract>")  # of InputTokens
 
 
 class InputTokens(NamedTuple):
@@ -60,7 +61,7 @@ class TextParts(Vocabulary):
         return self.vocabulary.decode([i for i in ids if i not in (self.tokens or ())])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        names = dict(zip(self.tokens or (), ("<start>", "<delimiter>", "<extract>"), strict=False))
+        names = dict(zip(self.tokens or (), INPUT_NAMES, strict=False))
         return [names[i] if i in names else self.vocabulary.pieces([i])[0] for i in ids]
 
     def key(self) -> str:
