@@ -117,7 +117,7 @@ def test_columns_are_read_by_their_numbers_and_documents_are_counted(tmp_path):
     [
         (
             "EU B-ORG\nsays\n",
-            r"x\.conll, line 2 has 1 column, and none for the label \(data\.label is -1\): fix the line",
+            r"x\.conll, line 2 has 1 column, and none for the label \(column -1\): fix the line",
         ),
         (
             "EU B-ORG\n\nsays I-ORG\n",
