@@ -101,7 +101,7 @@ def test_what_is_wrong_with_the_first_lines_leaves_nothing(heed, trained, text, 
     text.write_text("나는 가. " * 60 + "\n", encoding="utf-8", newline="\n")
     code, _, err = heed("translate", trained, "--input", text, "--out", tmp_path / "out", "--too-long", "refuse")
     assert code == 1 and "kept" not in err
-    assert sorted(os.listdir(tmp_path)) == ["cache", "in.ko"]
+    assert not [name for name in os.listdir(tmp_path) if "out" in name]
 
 
 @pytest.mark.parametrize(
