@@ -127,7 +127,7 @@ def test_a_file_is_read_sentence_by_sentence(tmp_path):
     [
         (
             "EU B-ORG\nsays\n",
-            r"x\.conll, line 2 has 1 column, and none for the label \(data\.label is -1\): fix the line",
+            r"x\.conll, line 2 has 1 column, and none for the label \(column -1\): fix the line",
         ),
         (
             "EU B-ORG\n\nsays I-ORG\n",

@@ -192,6 +192,31 @@ def test_two_masked_models_are_compared_on_the_same_hidden_words_only(files, run
         first.evaluate(lines)
 
 
+def test_pairs_are_classified_by_the_head_of_pre_training(runs, tmp_path, capsys):
+    pairs = [("Who is it?", "I read a book."), ("I see a dog.", "Who is it?")]
+    lines = ["\t".join(own) for own in pairs]
+    assert main(["classify", str(runs / "bert"), *lines, "--scores", "--device", "cpu"]) == 0
+    shown = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert main(["convert", str(runs / "bert"), "--out", str(tmp_path / "out")]) == 0
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    theirs = transformers.BertForPreTraining.from_pretrained(tmp_path / "out").eval()
+    with torch.inference_mode():
+        for pair, (probability, label) in zip(pairs, shown, strict=True):
+            logits = theirs(**tokenizer(*pair, return_tensors="pt")).seq_relationship_logits[0]
+            assert label == ("next", "not next")[int(logits.argmax())]
+            assert float(probability) == pytest.approx(float(logits.softmax(dim=0).max()), abs=1e-4)
+    transformers.BertForNextSentencePrediction.from_pretrained(tmp_path / "out").save_pretrained(tmp_path / "pair")
+    tokenizer.save_pretrained(tmp_path / "pair")
+    capsys.readouterr()
+    assert main(["classify", str(tmp_path / "pair"), *lines, "--scores", "--device", "cpu"]) == 0
+    again = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [label for _, label in again] == [label for _, label in shown]
+    assert main(["classify", str(tmp_path / "pair"), "One text."]) == 1
+    assert "text 1 has 1 part, but the model expects 2 parts: separate parts with tabs" in capsys.readouterr().err
+    assert main(["classify", str(runs / "electra"), *lines]) == 1
+    assert "is a masked language model: it cannot classify" in capsys.readouterr().err
+
+
 def test_an_electra_is_written_as_two_folders_of_transformers(runs, tmp_path, capsys):
     assert main(["convert", str(runs / "electra"), "--out", str(tmp_path / "out")]) == 0
     assert f"beside it {tmp_path / 'out' / 'generator'}" in capsys.readouterr().err

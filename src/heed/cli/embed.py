@@ -136,12 +136,12 @@ def _write_vectors(embedder, args: argparse.Namespace, options: dict) -> None:
 def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
     """The vectors of a file of any length, in the chunks that the embedder itself reads; returns how many."""
     from heed.bulk import command
-    from heed.cli.common import stream_lines
+    from heed.cli.common import input_lines
     from heed.data.staged import Stages, chunks
     from heed.products.product import as_texts
     from heed.products.text_batches import CHUNK
 
-    count = sum(1 for _ in stream_lines(args.input))
+    count = sum(1 for _ in input_lines(args.input))  # which also finds errors before anything is written
 
     def settings() -> dict:
         given = {"pooling": embedder.pooling, "normalize": embedder.normalize}
@@ -157,7 +157,7 @@ def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
         lambda read, found: found.tobytes(),
         numbered=True,
     )
-    command.to_recorded(chunks(stream_lines(args.input), CHUNK), stages, file, args.resume)
+    command.to_recorded(chunks(input_lines(args.input), CHUNK), stages, file, args.resume)
     return count
 
 

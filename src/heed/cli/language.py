@@ -57,25 +57,29 @@ def evaluate(args: argparse.Namespace) -> int:
 
     from heed.cli.common import check_product, open_product, read_lines
     from heed.cli.seen import show_seen_lines
+    from heed.evaluation.classification import intervals
+    from heed.evaluation.line_counts import measure_lines
     from heed.evaluation.perplexity import Context
 
     refuse_for_text(args)
     systems = [args.system, *([args.against] if args.against else [])]
     check_product(args, systems, "generate", "--source FILE and --reference FILE")
-    lines, console, results = read_lines(args.text), Console(), {}
+    lines, console, results, ranges = read_lines(args.text), Console(), {}, {}
     seen = show_seen_lines(systems, lines)
     for system in systems:
         generator = open_product(args, "generate", [system])
         context = Context(**{name: getattr(args, name) for name in CONTEXT}, rows=args.rows)
         results[system] = generator.perplexity(lines, context)
-        _show(console, system if args.against else "", results[system], args.samples)
+        by_line = results[system].by_line
+        ranges[system] = intervals(measure_lines, by_line, by_line, args.samples)
+        _show(console, system if args.against else "", results[system], ranges[system])
     compared = _compared(*results.values(), args.samples) if len(results) > 1 else {}
     _show_differences(console, compared)
     first = results[args.system]
     counts = f"{first.lines:,} lines, {first.words:,} words including line ends, {first.bytes:,} bytes; 95 % intervals from {args.samples:,} bootstrap samples of lines"
     console.print(f"[dim]{counts}{'; p of a paired bootstrap' if compared else ''}[/]", highlight=False, soft_wrap=True)
     if args.json:
-        _write_json(args, results, seen, compared)
+        _write_json(args, results, ranges, seen, compared)
     return 0
 
 
@@ -181,11 +185,7 @@ def _labels(result) -> dict[str, tuple[str, int, str]]:
     }
 
 
-def _show(console, name: str, result, samples: int) -> None:
-    from heed.evaluation.classification import intervals
-    from heed.evaluation.line_counts import measure_lines
-
-    found = intervals(measure_lines, result.by_line, result.by_line, samples)
+def _show(console, name: str, result, found: dict) -> None:
     if name:
         console.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
     for score, (label, digits, note) in _labels(result).items():
@@ -216,17 +216,14 @@ def _show_differences(console, compared: dict) -> None:
         console.print(f"{label:<26}{own.value:>+10.{digits}f}  p = {own.p_value:.4f}", highlight=False, soft_wrap=True)
 
 
-def _write_json(args: argparse.Namespace, results: dict, seen: dict, compared: dict) -> None:
-    from heed.evaluation.classification import intervals
-    from heed.evaluation.line_counts import measure_lines
+def _write_json(args: argparse.Namespace, results: dict, ranges: dict, seen: dict, compared: dict) -> None:
     from heed.files import write_json
 
     def perplexity(system: str) -> dict:
         own = results[system]
         names = ("per_token", "per_word", "bits_per_character", "bits_per_byte", "signature")
         facts = {name: value for name, value in asdict(own).items() if name != "by_line"}
-        ranges = intervals(measure_lines, own.by_line, own.by_line, args.samples)
-        facts["intervals"] = {name: [value.low, value.high] for name, value in ranges.items()}
+        facts["intervals"] = {name: [value.low, value.high] for name, value in ranges[system].items()}
         return facts | {name: getattr(own, name) for name in names}
 
     facts = {"system": args.system, "text": args.text, "perplexity": perplexity(args.system), "trained_on": seen}

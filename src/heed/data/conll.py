@@ -89,8 +89,8 @@ def _cell(cells: Sequence[str], column: int, path: Path, number: int, what: str,
     if not 0 <= place < len(cells) or (other is not None and place == (other - 1 if other > 0 else len(cells) + other)):
         count = f"{len(cells)} column{'s' * (len(cells) != 1)}"
         raise ValueError(
-            f"{path}, line {number} has {count}, and none for the {what} (data.{what} is {column}): fix the line, or "
-            f"set data.{what}"
+            f"{path}, line {number} has {count}, and none for the {what} (column {column}): fix the line, or choose "
+            f"another column (data.{what}, --{what}-column)"
         )
     return cells[place]
 

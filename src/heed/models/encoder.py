@@ -107,7 +107,7 @@ class Encoder(nn.Module):
     def classify_text(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
     ) -> Float[Tensor, "n labels"]:
-        """The logits of the labels of each text, or the score of each text as a choice."""
+        """The logits of the labels of each text or pair, or the score of each text as a choice."""
         states = self.encode_text(tokens, valid, segments)
         if isinstance(valid, SequenceOffsets):  # heads look at the first token of each text
             states = states[0, valid.starts[:-1].clamp(max=states.shape[1] - 1)][:, None]  # filler may be empty
@@ -115,7 +115,8 @@ class Encoder(nn.Module):
 
     def classify_first(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:
         """The same from the token states; heads use the first or the pooled one."""
-        return self._part("choice" if "choice" in self.head else "text")(states, self.pooler)
+        part = next((name for name in ("choice", "pair") if name in self.head), "text")
+        return self._part(part)(states, self.pooler)
 
     def classify_tokens(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
