@@ -106,7 +106,7 @@ CASES = {  # the files of each task, and what each verb of its products is given
             "evaluate": ["--audio", "{corpus}/valid.recordings", *FEW],
         },
     ),
-    "masked": ({"source": "en"}, filler()),
+    "masked": ({"source": "en"}, {**filler(), "classify": [f"{TARGET}\t{TARGET}", "--scores"]}),
     "replaced-tokens": ({"source": "en"}, {**filler(), "tag": [TARGET, "--format", "json"]}),
 }
 
@@ -121,6 +121,7 @@ def sections(task: str, corpus) -> dict:
     data |= {VALID.get(side, f"valid_{side}"): [str(corpus / f"valid.{ending}")] for side, ending in sides.items()}
     data |= {"columns": [1, 2, 3, 4]} if "tsv" in sides else {}
     more = {"task": {"name": task, "scored": [str(corpus / "valid.scored")]}} if task == "embedding" else {}
+    more = {"task": {"name": task, "pair": "order"}} if task == "masked" else more
     if task == "image-classification":
         return {
             "data": data,
