@@ -107,9 +107,9 @@ def by_length(run: System) -> System:
 def ours(folder: Path, device: torch.device, embeds: bool, engine: str = "auto") -> System:
     product = load(folder, str(device), verb="embed" if embeds else "classify")
     in_precision(product.model, "auto")
+    product.use(engine)
     if embeds:
         return product.embed
-    product.use(engine)
     return lambda texts: product.outputs(texts).float().numpy()
 
 
@@ -132,7 +132,7 @@ def systems(folder: Path, device: torch.device) -> dict[str, dict[str, System]]:
             "transformers": plain,
             "transformers, sorted": by_length(plain),
         }
-        if device.type == "cpu" and not embeds:  # where auto may be CTranslate2
+        if device.type == "cpu":  # where auto may be CTranslate2
             found[verb]["heed, torch"] = ours(folder, device, embeds, "torch")
         if device.type == "cuda":
             compiled = theirs(folder, device, embeds, compiled=True)

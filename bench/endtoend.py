@@ -33,6 +33,7 @@ GUARDS = ("--allow-loops", "--allow-overlong", "--allow-copies")  # drawn weight
 
 
 NAMES = ("import torch", "heed translate", "heed translate, with torch", "heed translate, before", "heed, Python")
+NAMES += ("heed translate, on the GPU",)
 NAMES += (
     "heed, Python, before",
     "heed, Python, without overlap",
@@ -109,11 +110,12 @@ def library(name: str, asked: Asked) -> Callable[[], Run]:
 
 
 def command_line(asked: Asked, one: bool, *options: str) -> Callable[[], Run]:
-    """`heed translate`, of a sentence or of a file."""
+    """`heed translate`, of a sentence or of a file. Where there is a GPU, it chooses the device of a sentence itself."""
     search = ["--beam", asked.beam, "--min-length", asked.length, "--max-length", asked.length, *GUARDS, *options]
     texts = [asked.source.read_text("utf-8").splitlines()[0]] if one else ["--input", asked.source]
     texts += [] if one else ["--out", asked.folder / "out.txt"]
-    words = ["translate", asked.folder / "heed", *texts, *search, "--device", asked.device, "--threads", asked.threads]
+    device = "auto" if one and asked.device != "cpu" else asked.device
+    words = ["translate", asked.folder / "heed", *texts, "--device", device, *search, "--threads", asked.threads]
     cache = asked.folder / ("cache" if asked.root == turns.ROOT else "cache-before")
     return lambda: measure([sys.executable, "-m", "heed", *map(str, words)], asked.threads, asked.root, cache)
 
@@ -126,6 +128,8 @@ def one_sentence(asked: Asked, before: Path | None) -> dict[str, Callable[[], Ru
     """The systems of the first row. The first run of heed converts the model; it is made before the rounds."""
     found = {"import torch": library("import torch", asked), "heed translate": command_line(asked, True)}
     found["heed translate, with torch"] = command_line(asked, True, "--engine", "torch")
+    if asked.device != "cpu":
+        found["heed translate, on the GPU"] = command_line(asked, True, "--device", asked.device)
     if before:
         found["heed translate, before"] = command_line(asked._replace(root=before.resolve()), True)
     return found | peers(["ctranslate2", "transformers"], asked)

@@ -5,6 +5,8 @@ translation is right if it is one of the references, apart from case, punctuatio
 bench/first_things_valid.tsv is another such list, to choose settings by; once its mistakes have shaped the generator, it
 has to be written anew.
 
+Texts are translated as on the page, sentence by sentence; --whole gives each to the model as a whole.
+
 A text is inside the phrasebook's world if each of its words, without punctuation, is a word of the Korean that the run
 was trained on. That is computed, not chosen: the corpus is drawn again as the run's recipe says.
 
@@ -153,6 +155,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("run", type=Path, help="the folder of a run of recipes/phrasebook.toml")
     top.add_argument("--list", type=Path, default=LIST, help="another table of texts")
     top.add_argument("--out", type=Path, help="where the wrong ones are written (default: RUN/first-things-wrong.tsv)")
+    top.add_argument("--whole", action="store_true", help="do not split texts into sentences")
     top.add_argument(
         "--fit", type=int, metavar="N", help="score N set expressions and N held-out pattern sentences instead"
     )
@@ -174,7 +177,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(f"{name}: {matching(said, drawn)} right")
         return
     texts = read(args.list)
-    translated = heed.load(args.run).translate([one.korean for one in texts])
+    translated = heed.load(args.run).translate([one.korean for one in texts], sentences=not args.whole)
     judged = judge(texts, [one.text for one in translated], known_words(pairs))
     print(report(judged))
     out = args.out or args.run / "first-things-wrong.tsv"

@@ -1,12 +1,11 @@
 """Many commands on one machine: some side by side, some alone, each once the ones it needs have ended. A finished one is not run again."""
 
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 HEED = (sys.executable, "-m", "heed")
@@ -18,7 +17,6 @@ class Job:
     command: tuple[str, ...]
     after: tuple[str, ...] = ()
     share: float = 1.0  # of the device: jobs run while the sum is at most 1; 0 is for jobs of the CPU
-    environment: Mapping[str, str] = field(default_factory=dict)
     limit: float = float("inf")  # seconds; a job that takes longer is ended, and has failed
 
 
@@ -86,7 +84,6 @@ class Jobs:
                     stdout=log,
                     stderr=log,
                     stdin=subprocess.DEVNULL,
-                    env=os.environ | dict(job.environment),
                 )
             self.running[job.name] = (job, process, time.monotonic())
             self.waiting.remove(job)

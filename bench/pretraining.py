@@ -1,7 +1,7 @@
 """Pre-trained encoders compared: `python -m bench.pretraining --text en.txt ko.txt --valid valid.txt --glue GLUE --kor-nlu KOR --out runs/table`.
 
 BERT, BERT without pairs, RoBERTa, ALBERT, ELECTRA and GPT are pre-trained on one text for the same time: each alone on the device or,
-with `--together`, all at once, each on an equal share of the GPU (this needs NVIDIA's multi-process service). Each is fine-tuned on SST-2,
+with `--together`, all at once (faster with NVIDIA's multi-process service). Each is fine-tuned on SST-2,
 CoLA, MRPC, STS-B and KorSTS with three seeds, and so is a BERT with fresh weights. The table has the scores of the development sets,
 at the best validation of each run. With `--short`, rows are short at first, so that attention has few words to choose from. With
 `--budget` the whole command takes so many seconds. A failed run leaves its cells empty. The same command continues where it stopped;
@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--time", help="of each pre-training (default: 100s, or what --budget leaves)")
     top.add_argument("--budget", type=float, help="seconds of the whole command, instead of --time")
     top.add_argument("--tuning", type=float, default=420, help="seconds of --budget for fine-tuning (default: 420)")
-    top.add_argument("--together", action="store_true", help="all pre-trainings at once, each on a part of the GPU")
+    top.add_argument("--together", action="store_true", help="all pre-trainings at once on one GPU")
     top.add_argument("--short", type=int, default=0, help="begin with rows of so many tokens (default: 0, do not)")
     top.add_argument("--short-share", type=float, default=0.6, help="of the time on short rows (default: 0.6)")
     top.add_argument("--seeds", type=int, default=3)
@@ -79,14 +79,11 @@ def preparations(options: argparse.Namespace) -> list[Job]:
 
 def pretrainings(options: argparse.Namespace, seconds: float) -> list[Job]:
     """All models for the same time: with `--short`, a part of it on short rows, then on long ones."""
-    share, environment, found = 1.0, {}, []
-    if options.together:
-        share = 1 / len(MODELS)
-        environment = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(math.floor(100 * share))}
+    share, found = 1 / len(MODELS) if options.together else 1.0, []
     first = seconds * options.short_share if options.short else 0.0
     for name, (recipe, own) in MODELS.items():
         settings, after = [*_text(options), *own, *PLAN, *options.settings], (f"prepare-{name}",)
-        end = {"share": share, "environment": environment, "limit": 1.25 * seconds + 60}
+        end = {"share": share, "limit": 1.25 * seconds + 60}
         if options.short:
             rows = "window" if name == "GPT" else "length"
             own = train(

@@ -106,7 +106,11 @@ def phrasebook_commands(args: argparse.Namespace, names: Sequence[str]) -> dict[
             continue
         recurrent = system.recipe == SEQ2SEQ
         recipe = SEQ2SEQ if recurrent else ROOT / "recipes" / "phrasebook.toml"
-        settings = [*(SMALL if recurrent else ("data.phrasebook=none",)), *_data(own, "ko", "en"), *system.settings]
+        settings = [
+            *(SMALL if recurrent else ("data.phrasebook=none", "subwords.joint=true")),
+            *_data(own, "ko", "en"),
+            *system.settings,
+        ]
         settings += ["training.batch_tokens=2048", f"training.steps={args.phrasebook_steps}"]
         found[out] = _train(recipe, out, settings, args.device)
     return found

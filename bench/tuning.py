@@ -98,6 +98,9 @@ def table(options: argparse.Namespace) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     began, options = time.monotonic(), parser().parse_args(arguments)
+    for own in options.settings:
+        if own.partition("=")[0].strip() == "training.rate":
+            raise SystemExit(f"--set {own} would replace the rate of every run: give the rates to compare with --rates")
     options.out.mkdir(parents=True, exist_ok=True)
     done = Jobs(jobs(options), options.out).run(options.seconds - (time.monotonic() - began))
     rows = table(options)

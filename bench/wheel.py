@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.environment import ROOT, Environment
 
-TINY = ["--set", "data.phrasebook=300", "--set", "subwords.size=900", "--set", "model.dim=16", "--set", "model.heads=2",
+TINY = ["--set", "data.phrasebook=300", "--set", "subwords.joint=true", "--set", "subwords.size=900", "--set", "model.dim=16", "--set", "model.heads=2",
         "--set", "model.hidden=32", "--set", "training.threads=1", "--set", "training.steps=4", "--set", "training.valid_every=2",
         "--set", "training.batch_tokens=200", "--set", "decoding.max_length=12", "--set", "filters.max_length=40"]  # fmt: skip
 

@@ -19,13 +19,11 @@ from bench.jobs import HEED, Job, Jobs, train
 from heed.files import write_json
 
 LIGHT = ("model.input_dropout=0.5", "model.output_dropout=0.4", "model.word_dropout=0.1")
-CANDIDATES = {  # kind -> candidate -> settings besides those of the recipe
+HEAVY = ("model.input_dropout=0.6", "model.output_dropout=0.5", "model.word_dropout=0.2")
+CANDIDATES = {  # kind -> candidate -> settings besides those of the recipe, whose dropout is that of the first
     "lstm": {"lstm": ()},
-    "gpt": {"gpt": (), "gpt-light": LIGHT},
-    "transformer-xl": {
-        "transformer-xl": (),
-        "transformer-xl-light": (*LIGHT, "training.rate=0.001"),
-    },
+    "gpt": {"gpt": LIGHT, "gpt-heavy": HEAVY},
+    "transformer-xl": {"transformer-xl": HEAVY, "transformer-xl-light": LIGHT},
 }
 TITLES = {"lstm": "LSTM", "gpt": "GPT-2", "transformer-xl": "Transformer-XL"}
 VARIANTS = {  # how a kind is evaluated on the test text

@@ -75,7 +75,7 @@ def models(tmp_path_factory):
 
 
 def test_names_are_those_of_the_systems(tmp_path, capsys):
-    asked = endtoend.Asked(tmp_path, endtoend.write_texts(tmp_path, 2)["bulk"], 5, 25, 1)
+    asked = endtoend.Asked(tmp_path, endtoend.write_texts(tmp_path, 2)["bulk"], 5, 25, 1, "cuda")
     every = {*endtoend.one_sentence(asked, tmp_path), *endtoend.bulk(asked, tmp_path)}
     assert every == {*endtoend.NAMES}
     with pytest.raises(SystemExit):
@@ -91,6 +91,11 @@ def test_the_device_is_told_unless_it_is_the_cpu(monkeypatch, tmp_path):
         endtoend.library("heed, Python", own)(), endtoend.command_line(own, False)()
     assert [command[-1] for command in told[::2]] == ["1", "cuda"]
     assert [command[command.index("--device") + 1] for command in told[1::2]] == ["cpu", "cuda"]
+    told.clear()
+    for run in endtoend.one_sentence(asked._replace(device="cuda"), None).values():
+        run()
+    devices = [[command[at + 1] for at, word in enumerate(command) if word == "--device"] for command in told]
+    assert devices[1] == ["auto"] and ["auto", "cuda"] in devices  # as people type it, and on the GPU
 
 
 def test_the_guards_are_off_in_both_ways():

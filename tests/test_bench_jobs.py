@@ -67,8 +67,6 @@ def test_a_budget_leaves_each_model_the_same_time(tmp_path, more, share):
     assert pretraining.time_of_each(own, 50.0) == each  # the same when the command is repeated
     jobs = pretraining.pretrainings(own, each)
     assert all(job.share == pytest.approx(share) and f"{each:.0f}s" in job.command for job in jobs)
-    limits = {job.environment.get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") for job in jobs}
-    assert limits == ({"16"} if more else {None})
 
 
 def test_a_pretraining_on_short_rows_is_continued_on_long_ones(tmp_path):
@@ -117,3 +115,12 @@ def test_the_table_of_rates_has_both_scores_and_leaves_missing_runs_empty(own_te
         text = "the cat sat on the mat\n" if name.endswith("own") else "a dog\n"
         (own_text.out / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
     assert tuning.table(own_text)[2:] == ["| not fine-tuned | 100.00, 0.00 |", "| 0.0001 |  |", "| 0.001 | 100.00, 0.00 |"]  # fmt: skip
+
+
+def test_a_rate_for_all_runs_is_refused(own_text, monkeypatch):
+    monkeypatch.setattr(tuning, "Jobs", lambda *of: pytest.fail("started"))
+    files = ["--general", *own_text.general, "--own", *own_text.own, "--out", str(own_text.out)]
+    with pytest.raises(
+        SystemExit, match=r"--set training\.rate=0\.1 would replace the rate of every run: give the rates"
+    ):
+        tuning.main([*files, "--set", "model.dim=8", "--set", "training.rate=0.1"])

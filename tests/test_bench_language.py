@@ -62,23 +62,23 @@ def finished(folder, losses):
 
 def test_the_best_of_each_kind_by_validation_is_tested(options, tmp_path):
     finished(tmp_path / "gpt", [5.0, 4.6])
-    finished(tmp_path / "gpt-light", [5.0, 4.5, 4.7])
+    finished(tmp_path / "gpt-heavy", [5.0, 4.5, 4.7])
     finished(tmp_path / "lstm", [4.4])
     (tmp_path / "transformer-xl").mkdir()  # it failed
     chosen = wikitext.best(options)
-    assert chosen == {"lstm": "lstm", "gpt": "gpt-light"}
+    assert chosen == {"lstm": "lstm", "gpt": "gpt-heavy"}
     jobs = {job.name: job.command for job in wikitext.evaluations(options, chosen)}
-    assert jobs["gpt-light-test-1"][-2:] == ("--stride", "32") and "gpt-test-0" not in jobs
-    assert f"GPT-2={tmp_path / 'gpt-light'}" in jobs["context-lstm-gpt-light"]
+    assert jobs["gpt-heavy-test-1"][-2:] == ("--stride", "32") and "gpt-test-0" not in jobs
+    assert f"GPT-2={tmp_path / 'gpt-heavy'}" in jobs["context-lstm-gpt-heavy"]
     for number, value in enumerate((84.0, 82.5)):
         text = json.dumps({"perplexity": {"per_token": value}})
-        (tmp_path / f"gpt-light-test-{number}.json").write_text(text, encoding="utf-8", newline="\n")
+        (tmp_path / f"gpt-heavy-test-{number}.json").write_text(text, encoding="utf-8", newline="\n")
     rows = wikitext.table(options, chosen)
-    assert rows[3:] == ["| gpt | 20 | 99.48 |  |", "| gpt-light | 30 | 90.02 | 84.00; 82.50, --stride 32 |"]
+    assert rows[3:] == ["| gpt | 20 | 99.48 |  |", "| gpt-heavy | 30 | 90.02 | 84.00; 82.50, --stride 32 |"]
 
 
 def test_every_candidate_has_its_recipe_and_time(options):
     jobs = {job.name: job.command for job in wikitext.trainings(options)}
-    assert list(jobs) == ["lstm", "gpt", "gpt-light", "transformer-xl", "transformer-xl-light"]
+    assert list(jobs) == ["lstm", "gpt", "gpt-heavy", "transformer-xl", "transformer-xl-light"]
     assert all("30s" in command for command in jobs.values())
     assert jobs["transformer-xl-light"][4] == "recipes/wikitext2-transformer-xl.toml"

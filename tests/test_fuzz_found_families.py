@@ -1,10 +1,14 @@
 """What fuzzing and fault injection have found in the newer families: logs, vocoders, models of images and speech."""
 
+import errno
 import io
 import json
 import lzma
+import os
+import tempfile
 import tracemalloc
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +18,7 @@ from safetensors.torch import save_file
 from heed import loading
 from heed.audio.files import decode, wav_bytes
 from heed.convert import hifi_gan
-from heed.data.audio import manifests
+from heed.data.audio.stored_features import open_features
 from heed.data.interactions.config import InteractionsConfig
 from heed.data.interactions.log import open_log
 from heed.files import sha256
@@ -189,15 +193,49 @@ def test_stored_features_take_the_memory_of_their_file(tmp_path, suffix):
         array, data = np.arange(39, dtype=np.int16).reshape(13, 3, order=order), io.BytesIO()
         np.save(data, array)
         path.write_bytes(pack(data.getvalue()))
-        manifests.stored_features.cache_clear()
-        np.testing.assert_array_equal(manifests.stored_features(path), array / np.float32(256))
+        open_features.cache_clear()
+        np.testing.assert_array_equal(open_features(path).frames(0, 13), array / np.float32(256))
     path.write_bytes(pack(data.getvalue().replace(b"(13, 3), }        ", b"(9999999, 9999), }")))
-    manifests.stored_features.cache_clear()
+    open_features.cache_clear()
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"declares 99,989,990,001 values and has"):
-        manifests.stored_features(path)
+        open_features(path)
     assert tracemalloc.get_traced_memory()[1] < 50_000_000
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npy.xz"])
+def test_stored_features_are_not_read_into_memory(tmp_path, suffix):
+    path, pack = tmp_path / f"mfcc_x4.{suffix}", partial(lzma.compress, preset=0) if suffix.endswith("xz") else bytes
+    array, data = np.zeros((1_000_000, 8), np.int16), io.BytesIO()
+    array[999_990] = 5
+    np.save(data, array)
+    for more, says in ((b"", ""), (bytes(9_000_000), "it declares 8,000,000 values and has more")):
+        path.write_bytes(pack(data.getvalue() + more))
+        open_features.cache_clear()
+        tracemalloc.start()
+        if says:
+            with pytest.raises(ValueError, match=says):
+                open_features(path)
+        else:
+            assert open_features(path).frames(999_989, 2).tolist() == [[0.0] * 8, [1.25] * 8]
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000  # half of the array
+        tracemalloc.stop()
+
+
+def test_a_full_disk_is_no_damage(tmp_path, monkeypatch):
+    path = tmp_path / "mfcc.npy.xz"
+    with lzma.open(path, "wb") as file:
+        np.save(file, np.zeros((9, 3)))
+
+    def full():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(
+        ValueError, match=r"cannot be read \(No space left on device\); .* set TMPDIR to another folder"
+    ):
+        open_features(path)
 
 
 def test_the_header_of_stored_features_takes_the_memory_of_their_file(tmp_path):
@@ -210,10 +248,10 @@ def test_the_header_of_stored_features_takes_the_memory_of_their_file(tmp_path):
         (b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{'descr': '<i2'", r"mfcc13_x256\.npy is damaged, .*\(EOF: reading array"),
     ):
         path.write_bytes(data)
-        manifests.stored_features.cache_clear()
+        open_features.cache_clear()
         tracemalloc.start()
         with pytest.raises(ValueError, match=says):
-            manifests.stored_features(path)
+            open_features(path)
         assert tracemalloc.get_traced_memory()[1] < 50_000_000
         tracemalloc.stop()
 

@@ -57,9 +57,9 @@ def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type
     bodies = [body for body in _bodies(verb) if issubclass(model, body.needs)]
     if bodies:
         return bodies[0]
-    if task not in TASKS:
+    products = _products(task)
+    if not products:
         raise ValueError(f"{name}: its task is {task!r}; heed has {', '.join(TASKS)}")
-    products = TASKS[task].products
     if verb is None:
         return products[0]
     verbs = [verb] if isinstance(verb, str) else verb
@@ -67,6 +67,15 @@ def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type
     if not able:
         raise ValueError(products[0].refusal(name, verbs[0]))
     return able[0]
+
+
+def _products(task: str) -> Sequence[type[Product]]:
+    """What models of a task are opened as; none for an unknown task."""
+    if task != "sentence-pairs":
+        return TASKS[task].products if task in TASKS else ()
+    from heed.products.pair_classifier import PairClassifier  # no task trains it alone
+
+    return (PairClassifier,)
 
 
 def _bodies(verb: str | Sequence[str] | None) -> list[type[Any]]:

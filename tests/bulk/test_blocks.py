@@ -128,7 +128,16 @@ def test_the_command_line(capsys):
         cluster.parse("heed.bulk.on_ray", [*words, "--workers", "0"])
 
 
-def test_a_missing_package_has_a_sentence(monkeypatch):
+def test_an_output_with_files_is_refused_since_ray_would_add_to_it(tmp_path, capsys):
+    words = ["translate", "runs/a", "--input", "in", "--output", str(tmp_path)]
+    assert cluster.parse("heed.bulk.on_ray", words)[1].output == str(tmp_path)  # an empty folder
+    (tmp_path / "part.parquet").touch()
+    with pytest.raises(SystemExit):
+        cluster.parse("heed.bulk.on_ray", words)
+    assert "has files already, and rows would be doubled: choose another folder" in capsys.readouterr().err
+
+
+def test_a_missing_package_has_a_sentence(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setitem(sys.modules, "ray.data", None)
     monkeypatch.setitem(sys.modules, "pyspark", None)
@@ -139,3 +148,7 @@ def test_a_missing_package_has_a_sentence(monkeypatch):
         ValueError, match=r"bulk work on Spark needs its package, and Java: pip install 'heed\[spark\]'"
     ):
         on_spark.run(None, Task("translate", "runs/a"))
+    words = ["translate", "runs/a", "--input", "in", "--output", "out"]
+    for module, name in ((on_ray, "Ray"), (on_spark, "Spark")):
+        assert module.main(words) == 1
+        assert capsys.readouterr().err.startswith(f"heed: bulk work on {name} needs its package")

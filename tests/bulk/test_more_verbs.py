@@ -7,6 +7,7 @@ import pytest
 
 from heed.cli import answer, generate, score_lines, summarize
 from heed.cli.main import main
+from heed.data import conll
 from heed.loading import load, write_package
 from heed.products import text_batches
 from tests.bulk.killing import killed_and_resumed
@@ -147,13 +148,24 @@ def test_words_are_tagged(folders, tmp_path, check, form):
     assert "1 of 9 texts are too long for the model and were read in windows." in err
 
 
-def test_words_of_a_conll_file_are_tagged(folders, tmp_path, check):
+def test_words_of_a_conll_file_are_tagged(folders, tmp_path, check, monkeypatch):
+    monkeypatch.setattr(conll, "read", lambda *of: pytest.fail("read whole"))
     sentences = [text.split() for text in TEXTS]
     path = write(tmp_path / "in.conll", ["-DOCSTART- O", "", *("\n".join([*own, ""]) for own in sentences)])
     lines, err = check("tag", folders / "tagger", "--conll", path, "--word-column", 1, "--format", "conll")
     tagged = load(folders / "tagger", "cpu", verb="tag").tag_words(sentences)
     assert [line for line in lines if line] == [f"{one.text} {one.label}" for own in tagged for one in own.words]
     assert err.startswith("1 -DOCSTART- lines were skipped.")
+
+
+def test_a_broken_conll_file_is_told_before_anything_is_written(folders, tmp_path, capsys):
+    path = write(tmp_path / "in.conll", [*("a O\n" for _ in range(600)), "b"])
+    args = ["tag", str(folders / "tagger"), "--conll", path, "--word-column", "2", "--device", "cpu"]
+    for out in ([], ["--out", str(tmp_path / "out")]):
+        assert main([*args, *out]) == 1
+        out, err = capsys.readouterr()
+        assert not out and err.startswith(f"heed: {path}, line 1201 has 1 column, and none for the word")
+    assert not list(tmp_path.glob("out*"))
 
 
 def test_masks_are_filled(folders, tmp_path, check, capsys):
@@ -165,8 +177,9 @@ def test_masks_are_filled(folders, tmp_path, check, capsys):
     write(tmp_path / "in", [*texts, "no mask"])
     out = ["--out", str(tmp_path / "other")]
     assert main(["fill", str(folders / "filler"), "--input", path, *out, "--device", "cpu"]) == 1
-    assert capsys.readouterr().err.startswith("heed: text 10 has no [MASK]")
-    assert not list(tmp_path.glob("other*"))
+    err = capsys.readouterr().err
+    assert err.startswith("heed: text 10 has no [MASK]") and "continue with --resume" in err
+    assert {path.name for path in tmp_path.glob("other*")} == {"other.part", "other.part.journal"}
 
 
 def test_questions_are_answered(folders, tmp_path, check, capsys):

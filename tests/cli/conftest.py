@@ -10,7 +10,7 @@ from heed.vocabularies import words
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from tests.convert.small import classifier
 
-TINY = ["data.phrasebook=300", "subwords.size=750", "model.dim=16", "model.heads=2", "model.hidden=32", "training.threads=1",
+TINY = ["data.phrasebook=300", "subwords.joint=true", "subwords.size=750", "model.dim=16", "model.heads=2", "model.hidden=32", "training.threads=1",
         "training.steps=4", "training.valid_every=2", "training.batch_tokens=200", "decoding.max_length=12",
         "filters.max_length=40"]  # fmt: skip
 

@@ -32,3 +32,24 @@ def test_answers_are_written_to_a_file_only_if_one_is_named(out, tmp_path, monke
     assert (tmp_path / "out.json").is_file() == out
     if out:
         assert json.loads((tmp_path / "out.json").read_text("utf-8")) == {"a": "who? 24", "b": "what? 24"}
+
+
+@pytest.mark.parametrize("json_lines", [False, True])
+def test_answers_of_json_lines_are_written_chunk_by_chunk(json_lines, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(answer, "CHUNK", 1)
+    file, written = tmp_path / "questions.json", []
+    file.write_text(json.dumps({"data": [{"paragraphs": [{"context": CONTEXT, "qas": QUESTIONS}]}]}), "utf-8")
+
+    def give(pairs, **options):
+        written.append(capsys.readouterr().out)
+        return [SimpleNamespace(text=question, best=[], cut=question == "what?") for question, _ in pairs]
+
+    args = Namespace(squad=str(file), out=None, json=json_lines, n=1, threshold=None, batch_tokens=4096)
+    product = SimpleNamespace(answer=give, sizes=SimpleNamespace(max_question=3))
+    assert answer._squad(args, product) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("1 of 2 questions are longer than 3 subwords and were truncated.")
+    if json_lines:
+        assert [json.loads(line)["id"] for line in (written[1], out)] == ["a", "b"]
+    else:
+        assert written == ["", ""] and json.loads(out) == {"a": "who?", "b": "what?"}

@@ -80,12 +80,28 @@ def test_without_resume_it_starts_again(heed, trained, text, tmp_path):
     assert err.endswith("out already exists and is complete: choose another --out, or leave out --resume")
 
 
-def test_what_is_wrong_with_a_later_line_names_its_place_and_leaves_nothing(heed, trained, text, tmp_path):
-    text.write_text("".join(f"{line}\n" for line in [*LINES, "나는 가. " * 60]), encoding="utf-8", newline="\n")
-    code, _, err = heed("translate", trained, "--input", text, "--out", tmp_path / "out", "--too-long", "refuse")
+@pytest.mark.parametrize("how", ["shortened", "split"])
+def test_what_is_wrong_with_a_later_line_names_its_place_and_loses_nothing(heed, trained, text, tmp_path, how):
+    long = "나는 가. " * 60
+    text.write_text("".join(f"{line}\n" for line in [*LINES, long]), encoding="utf-8", newline="\n")
+    words = ["translate", trained, "--input", text, "--out", tmp_path / "out", "--too-long"]
+    code, _, err = heed(*words, "refuse")
     assert code == 1
     assert err.startswith("heed: lines 7 to 8: text 2 has ")
-    assert sorted(os.listdir(tmp_path)) == ["cache", "in.ko"]
+    assert err.endswith(f"(finished lines are kept in {tmp_path / 'out.part'}; continue with --resume)")
+    assert not (tmp_path / "out").exists() and (tmp_path / "out.part").read_text("utf-8").count("\n") == 6
+    if how == "shortened":
+        text.write_text("".join(f"{line}\n" for line in [*LINES, "나는 가."]), encoding="utf-8", newline="\n")
+    assert heed(*words, "refuse" if how == "shortened" else "split", "--resume")[0] == 0
+    assert (tmp_path / "out").read_text("utf-8") == heed("translate", trained, "--input", text)[1]
+    assert sorted(os.listdir(tmp_path)) == ["cache", "in.ko", "out"]
+
+
+def test_what_is_wrong_with_the_first_lines_leaves_nothing(heed, trained, text, tmp_path):
+    text.write_text("나는 가. " * 60 + "\n", encoding="utf-8", newline="\n")
+    code, _, err = heed("translate", trained, "--input", text, "--out", tmp_path / "out", "--too-long", "refuse")
+    assert code == 1 and "kept" not in err
+    assert not [name for name in os.listdir(tmp_path) if "out" in name]
 
 
 @pytest.mark.parametrize(

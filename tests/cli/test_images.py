@@ -225,7 +225,7 @@ def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):
         (["classes", "--out", "a.png", "--prompt", "x"], "--prompt is for texts, and"),
         (["classes", "--out", "a.png", "--complete", "none.png"], "none.png does not exist"),
         (["classes", "--out", "a.png", "--temperature", "0"], "temperature is 0.0; it must be above 0"),
-        (["enlarge", "--out", "a.png"], r"the model enlarges images: give one (--enlarge)"),
+        (["enlarge", "--out", "a.png"], "the model enlarges images: set enlarge to a small image"),
         (["enlarge", "--out", "a.png", "--class", "up"], "the model has no classes: leave them out"),
     ],
 )

@@ -61,7 +61,16 @@ def test_one_text_becomes_a_model_that_can_be_asked_everything(heed, trained, fi
     assert (code, found["tokens"], found["words"], found["unknown"]) == (0, tokens, tokens, 1)
     assert f"perplexity per word {found['per_token']:.2f}" in " ".join(out.split())
     assert f"tokens:{tokens}|unknown:1|line-ends:counted" in out
-    assert "bits per byte" in out
+    assert "bits per byte" in out and "95 % intervals from 1,000 bootstrap samples of lines" in out
+    for name, (low, high) in found["intervals"].items():
+        assert low <= found[name] <= high, name
+
+    words = ("evaluate", trained, "--text", files / "test.txt", "--samples", 20, "--json", tmp_path / "two.json")
+    code, out, _ = heed(*words, "--against", shutil.copytree(trained / "model", tmp_path / "same"))
+    compared = json.loads((tmp_path / "two.json").read_text("utf-8"))["differences"]
+    same = {"value": 0.0, "p_value": 1.0}
+    assert compared == {"per_token": same, "bits_per_character": same, "bits_per_byte": same}
+    assert "difference" in out and "p = 1.0000" in out and "p of a paired bootstrap" in out
 
     code, out, _ = heed("generate", trained, "--prompt", "the cat", "--length", 9, "--seed", 3)
     assert (code, out) == heed("generate", trained, "--prompt", "the cat", "--length", 9, "--seed", 3)[:2]

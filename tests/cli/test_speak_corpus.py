@@ -7,6 +7,7 @@ import pytest
 from heed.audio import files
 from heed.cli.main import main
 from heed.data.audio import manifests
+from heed.data.synthetic import spoken as synthetic
 
 spoken = pytest.mark.skipif(
     shutil.which("espeak-ng") is None, reason="espeak-ng is not installed (make test installs it)"
@@ -28,6 +29,24 @@ def test_lines_are_read_aloud_in_drawn_voices(tmp_path, capsys):
     assert len({one.path.read_bytes() for one in own}) == 4
     for one in own:  # the same seed, the same recordings
         assert one.path.read_bytes() == (tmp_path / "two" / one.path.relative_to(tmp_path / "one")).read_bytes()
+
+
+CHAT = ["고마워ㅋㅋ", "미안해 ㅠㅠ", "그래 ㅎ", "고마워~", "네~!", "좋아요^^", "ㅇㅋ"]
+
+
+def test_chat_spellings_are_left_out_and_counted(tmp_path, capsys, monkeypatch):
+    said = []
+    monkeypatch.setattr(synthetic, "speak", lambda lines, how, out, tell: said.extend(lines) or len(lines))
+    lines = ["고마워.\tThanks.", *(f"{text}\tThanks." for text in CHAT), "뭐해?!\tHow about 3^2 ~ ㅋㅋ?"]
+    (tmp_path / "text.tsv").write_text("\n".join(lines), "utf-8")
+    assert main(["speak-corpus", str(tmp_path / "text.tsv"), "--out", str(tmp_path / "out")]) == 0
+    assert [own[0] for own in said] == ["고마워.", "뭐해?!"]
+    out, err = capsys.readouterr()
+    assert out.startswith("2 recordings in ")
+    assert err == "7 lines with chat spellings such as ㅋㅋ, ㅠㅠ, ~ or ^^ were left out.\n"
+    (tmp_path / "text.tsv").write_text("\n".join(CHAT), "utf-8")
+    assert main(["speak-corpus", str(tmp_path / "text.tsv"), "--out", str(tmp_path / "out")]) == 1
+    assert "text.tsv: there is nothing to read aloud: all 7 lines have chat spellings" in capsys.readouterr().err
 
 
 @spoken

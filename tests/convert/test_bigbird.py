@@ -67,6 +67,8 @@ def test_full_attention_can_be_chosen_and_is_theirs(tmp_path):
 def test_what_transformers_does_not_have_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="fixed_random is true, but transformers uses random blocks only in training"):
         huggingface.write(package("bigbird", "none", fixed_random=True), tmp_path / "out")
+    with pytest.raises(ValueError, match="but transformers has no global tokens outside of the text"):
+        huggingface.write(package("bigbird", "none", global_tokens=2), tmp_path / "out")
 
 
 def test_an_answer_is_looked_for_after_the_question():

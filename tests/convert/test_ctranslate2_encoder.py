@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ from heed.loading import load
 from heed.products import ctranslate2_encoder
 from heed.products.classifier import Classifier
 from heed.products.ctranslate2_encoder import EncoderEngine, encoder_engine
+from heed.products.embedder import Embedder
 from heed.vocabularies.text_parts import TextParts
 from tests.convert.encoders import package
 from tests.convert.small import classifier
@@ -149,6 +151,34 @@ def test_the_program_in_the_readme_says_what_heed_says(case, tmp_path, monkeypat
     states = own.model.encode_text(tokens, valid, *segments)
     expected = own.model.classify_first(states) if case[1] in ("classification", "choice") else states
     torch.testing.assert_close(torch.from_numpy(printed[0]), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+@pytest.mark.parametrize("system", ["bert", "roberta"])
+def test_vectors_are_those_of_torch(system, pooling):
+    own, texts = package(system, "masked"), [own for own in TEXTS if isinstance(own, str)]
+    embedder = Embedder(own.model.eval(), own.processors["text"], pooling)
+    expected = embedder.embed(texts)
+    embedder.use("ctranslate2")
+    torch.testing.assert_close(*map(torch.from_numpy, (embedder.embed(texts), expected)), rtol=0, atol=1e-5)
+    found = embedder.embed_ids(embedder.read(texts))
+    torch.testing.assert_close(*map(torch.from_numpy, (found, expected)), rtol=0, atol=1e-5)
+
+
+def test_heed_embed_knows_the_engine(tmp_path, capsys):
+    huggingface.write(package("bert", "masked"), tmp_path / "model")
+    (tmp_path / "in").write_text("a\nb c\n나는 책을 읽어요.\n", encoding="utf-8", newline="\n")
+    words, found = ["embed", str(tmp_path / "model"), "--device", "cpu"], {}
+    for engine in ("torch", "ctranslate2", "ctranslate2-int8"):
+        out = tmp_path / f"{engine}.npy"
+        assert main([*words, "--engine", engine, "--input", str(tmp_path / "in"), "--out", str(out)]) == 0
+        found[engine] = np.load(out)
+        assert main([*words, "--engine", engine, "--search", str(tmp_path / "in"), "a", "--top", "1"]) == 0
+    assert [line.split("\t")[1:] for line in capsys.readouterr().out.splitlines()] == [["1", "a"]] * 3
+    assert 0 < np.abs(found["ctranslate2-int8"] - found["torch"]).max() < 0.5
+    assert np.abs(found["ctranslate2"] - found["torch"]).max() < 1e-5
+    kept = list((tmp_path / "cache").glob("embeddings-*.npy"))
+    assert len(kept) == 2  # with 8 bits vectors are others
 
 
 def test_heed_classify_and_convert_know_the_engine(tmp_path, capsys):

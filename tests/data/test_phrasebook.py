@@ -24,8 +24,8 @@ from heed.data.synthetic.phrasebook.korean_inflection import (
 from heed.data.synthetic.phrasebook.lexicon import ADJECTIVES, HE, ME, SHE, THEY, VERBS, YOU
 
 # the first pairs of seed 0, as drawn when the grammar was written; they change when the grammar does
-FROZEN = ["지훈 씨는 집 세 채를 혼자 지어요.", "같이 사진 찍자ㅎㅎ", "박물관에 어떻게 가죠"]
-FROZEN_HASH = "99c8be53b35be492"  # of the first 3,000 pairs with their alignments
+FROZEN = ["지훈 씨는 집 세 채를 혼자 지어요.", "삼계탕과 차 부탁드려요.", "은지 씨는 쇼핑했습니다."]
+FROZEN_HASH = "2abc58f4e72af054"  # of the first 3,000 pairs with their alignments
 
 
 @pytest.fixture(scope="module")
@@ -467,7 +467,7 @@ def test_one_korean_sentence_has_one_english(train, unchecked):
     for _ in range(15_000):  # as they are drawn: the corpus itself leaves doubles out
         line = talk.draw(rng)
         made = corpus.pair_of(line)
-        if not (line.key and corpus.misread(made)):
+        if not corpus.misread(made):
             assert known.setdefault(made.source, made.target) == made.target
 
 

@@ -1,5 +1,6 @@
 """Labels of words: schemes there and back, CoNLL files with their errors, first pieces, and windows of long sentences."""
 
+from collections import Counter
 from itertools import pairwise, product
 
 import numpy as np
@@ -112,12 +113,21 @@ def test_columns_are_read_by_their_numbers_and_documents_are_counted(tmp_path):
     assert read(tmp_path, "a\nb\n", label=None).sentences[0][:2] == (("a", "b"), ())
 
 
+def test_a_file_is_read_sentence_by_sentence(tmp_path):
+    path, documents = tmp_path / "x.conll", Counter()
+    path.write_text("-DOCSTART-\n\na O\nb O\n\nc O\nbroken\n", "utf-8")
+    found = conll.stream(path, documents=documents)
+    assert next(found).words == ("a", "b") and documents.total() == 1
+    with pytest.raises(ValueError, match="line 7 has 1 column"):
+        next(found)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         (
             "EU B-ORG\nsays\n",
-            r"x\.conll, line 2 has 1 column, and none for the label \(data\.label is -1\): fix the line",
+            r"x\.conll, line 2 has 1 column, and none for the label \(column -1\): fix the line",
         ),
         (
             "EU B-ORG\n\nsays I-ORG\n",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from heed.evaluation.line_counts import COUNTS, measure_lines
 from heed.evaluation.perplexity import Context, measure_perplexity, sliding_windows
 from heed.models import MODELS
 from heed.products.generator import Generator
@@ -84,11 +85,26 @@ def test_memory_is_as_long_as_it_is_said_to_be():
     assert "|memory:4|window:512" in measure_perplexity(model, VOCABULARY, LINES).signature
 
 
+@pytest.mark.parametrize("name", ["gpt2", "rnn-lm", "transformer-xl"])
+def test_each_line_has_its_share(name):
+    """What comes later does not matter, so lines up to some place have the sum of theirs."""
+    model = build(name)
+    found = measure_perplexity(model, VOCABULARY, LINES).by_line
+    for count in range(1, len(LINES) + 1):
+        whole = measure_perplexity(model, VOCABULARY, LINES[:count])
+        assert found[:count].sum(axis=0) == pytest.approx([getattr(whole, own) for own in COUNTS], abs=1e-9)
+        expected = {
+            own: getattr(whole, own) for own in ("per_token", "per_word", "bits_per_character", "bits_per_byte")
+        }
+        assert measure_lines(found[:count]) == pytest.approx(expected)
+
+
 def test_documents_are_measured_by_themselves():
     model = build("gpt2", max_length=40)
     found = measure_perplexity(model, VOCABULARY, LINES, Context(document="line"))
     alone = [measure_perplexity(model, VOCABULARY, part).nll for part in (LINES[:3], LINES[3:4], LINES[4:])]
     assert found.nll == pytest.approx(sum(alone), abs=1e-9)
+    assert np.add.reduceat(found.by_line[:, 0], [0, 3, 4]) == pytest.approx(alone, abs=1e-9)
     assert found.context == "context:document|document:line|window:40"
 
 

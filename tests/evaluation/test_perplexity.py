@@ -58,6 +58,7 @@ def test_more_rows_are_near_and_count_all(model, vocabulary):
     rows = measure_perplexity(model, vocabulary, LINES, Context(rows=10))
     assert rows.tokens == whole.tokens
     assert rows.per_token == pytest.approx(whole.per_token, rel=0.01)
+    assert rows.by_line == pytest.approx(whole.by_line, rel=0.05)  # in the order of the text
     assert measure_perplexity(model, vocabulary, ["the"], Context(rows=10)).rows == 2
 
 

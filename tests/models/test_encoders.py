@@ -9,6 +9,8 @@ from torch import nn
 from heed.models import MODELS, adapt, folder
 from heed.models.electra import ElectraConfig, generator_config
 from heed.models.encoder_heads import HEADS, LABELLED
+from heed.nn.attention import record
+from heed.nn.packing import SequenceOffsets
 from heed.nn.transformer import Layer, SharedStack
 
 ENCODERS = ("bert", "albert", "roberta", "electra", "bigbird")
@@ -50,6 +52,32 @@ def test_padding_and_what_shares_the_batch_do_not_matter(name, length):
     whole = torch.ones_like(one, dtype=torch.bool)
     torch.testing.assert_close(model.classify_tokens(one, whole)[0], alone, rtol=0, atol=1e-12)
     torch.testing.assert_close(model.classify_tokens(one, None, torch.zeros_like(one))[0], alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"sparse": False}, {"random_blocks": 0}], ids=str)
+def test_external_global_tokens_see_a_whole_long_text_and_are_seen(sizes, tmp_path):
+    model = made("bigbird", "none", global_tokens=3, **sizes).double()
+    tokens = draw(2, 33)
+    found = model.encode_text(tokens)
+    with record(model) as maps:
+        torch.testing.assert_close(model.encode_text(tokens), found, rtol=0, atol=1e-12)  # by dense attention
+    assert found.shape == (2, 33, 12) and {own.shape for own in maps} == {(2, 2, 36, 36)}
+    assert all((own[..., 33:, :] > 0).all() and (own[..., 33:] > 0).all() for own in maps)
+    assert not model.packs(4) and made("bigbird").packs(4)
+    model.global_tokens.weight.neg_()
+    assert not torch.allclose(model.encode_text(tokens), found)
+    folder.save(tmp_path, model, {})
+    torch.testing.assert_close(folder.load(tmp_path).double().encode_text(tokens), model.encode_text(tokens))
+
+
+def test_external_global_tokens_are_refused_where_they_cannot_be():
+    with pytest.raises(ValueError, match="in a causal model they would reveal the next words"):
+        made("bigbird", "causal", global_tokens=2)
+    with pytest.raises(ValueError, match="global_tokens is -1; it must be from 0"):
+        made("bigbird", global_tokens=-1)
+    offsets = SequenceOffsets(torch.tensor([0, 9], dtype=torch.int32), 9, torch.arange(9))
+    with pytest.raises(ValueError, match="needs one text per row: texts cannot be packed"):
+        made("bigbird", global_tokens=2).encode_text(draw(1, 9), offsets)
 
 
 def test_as_a_language_model_bert_predicts_what_it_predicts_as_a_causal_encoder():

@@ -290,10 +290,23 @@ def test_a_new_model_that_enlarges_expects_what_correlations_imply():
     blocks = [[(2 * i + k - 1, 2 * j + m - 1) for k in (0, 1) for m in (0, 1)] for i in (-1, 0, 1) for j in (-1, 0, 1)]
     groups = [*([own] for own in near), *blocks]
     mean = lambda one, other: sum(alike(a, b) for a in one for b in other) / len(one) / len(other)  # noqa: E731
-    weights = best_weights(near, place, 2)
+    weights = best_weights(near, 2)[place]
     for one in groups:  # the error is uncorrelated with what is known
         known = sum(weight * mean(one, other) for weight, other in zip(weights, groups, strict=True))
         assert known == pytest.approx(mean(one, [(0, 0)]), abs=1e-3)
+
+
+@pytest.mark.parametrize(("near", "times"), [([], 1), ([(0, -1), (-1, 0), (-2, 3)], 2), ([(-1, -1), (0, -2)], 5)])
+def test_expected_pixels_are_those_of_all_pairs_of_pixels(near, times):
+    inside = np.stack(np.divmod(np.arange(times**2), times), axis=1)
+    around = times * (np.stack(np.divmod(np.arange(9), 3), axis=1) - 1)
+    found = best_weights(near, times)
+    for place, weights in enumerate(found):
+        groups = [np.array([own]) for own in near] + [inside + own - inside[place] for own in around]
+        alike = lambda a, b: (0.5 + np.exp(-np.linalg.norm(a[:, None] - b, axis=2) / 8)).mean()  # noqa: E731
+        known = np.array([[alike(one, other) for other in groups] for one in groups]) + 1e-4 * np.eye(len(groups))
+        right = np.linalg.solve(known, [alike(one, np.zeros((1, 2))) for one in groups])
+        np.testing.assert_allclose(weights, right, rtol=0, atol=1e-9)
 
 
 def test_without_context_it_is_the_papers_model():

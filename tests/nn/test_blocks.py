@@ -54,15 +54,20 @@ def test_a_block_sees_the_ends_its_neighbours_and_random_ones():
 
 
 @pytest.mark.parametrize("random", ["drawn", "first_again"])
+@pytest.mark.parametrize("external", [0, 3])
 @pytest.mark.parametrize(("length", "padded"), [(61, True), (64, True), (61, False), (64, False)])
-def test_it_equals_full_attention_under_the_same_mask_forward_and_backward(random, length, padded):
+def test_it_equals_full_attention_under_the_same_mask_forward_and_backward(random, length, padded, external):
     pattern = BlockPattern(4, 2, 3, 128)
     table = pattern.table(length, pattern.drawn(length, 1) if random == "drawn" else pattern.first_again(length))
     torch.manual_seed(0)
-    parts = [torch.randn(2, 3, length, 5, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    whole = length + external
+    parts = [torch.randn(2, 3, whole, 5, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     valid = (torch.arange(length) < torch.tensor([[length], [30 if padded else length]]))[:, None, None]
-    mask = BlockMask(table, 4, valid if padded else None)
-    dense = attend(*parts, mask=valid, bias=mask.bias(length).expand(2, -1, -1, -1))
+    valid = torch.nn.functional.pad(valid, (0, external), value=True)
+    mask = BlockMask(table, 4, valid if padded else None, external)
+    bias = mask.bias(whole)
+    assert (bias[..., length:] == 0).all() and (bias[..., length:, :] == 0).all()  # they see and are seen by all
+    dense = attend(*parts, mask=valid, bias=bias.expand(2, -1, -1, -1))
     sparse, rows = attend(*parts, mask=mask), valid.transpose(2, 3)
     weight = torch.randn_like(dense) * rows
     torch.testing.assert_close(sparse, dense * rows, rtol=0, atol=1e-12)

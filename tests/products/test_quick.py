@@ -7,17 +7,19 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import heed
-from heed.cli import quick_translate, translate
+from heed.cli import common, quick_translate, translate
 from heed.cli.common import RERANKING
 from heed.cli.main import VERBS, command_parser, main
 from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.files import cache_folder
 from heed.loading import write_package
+from heed.models import weight_hash
 from heed.products.translator import quick
 from heed.products.translator.engines import cache
 from heed.products.translator.engines.ctranslate2 import CTranslate2
@@ -106,15 +108,23 @@ def test_damage_is_noticed(opened, folder):
 
 
 def test_a_served_model_is_warm_for_every_size_of_batch(folder, monkeypatch):
-    """And the weights are hashed once."""
+    """And the weights are hashed once, by `heed.load`."""
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     own, hashed, key = heed.load(folder, "cpu"), [], cache.key
     monkeypatch.setattr(cache, "key", lambda *of: (hashed.append(of), key(*of))[1])
+    monkeypatch.setattr(weight_hash, "hash_weights", lambda model: pytest.fail("hashed twice"))
     ServedModel("one", "ko", "en", own).warm_up(64)
     assert len(hashed) == 1
     assert len(own.engines[0].shared.pools) == 3
     monkeypatch.setattr(CTranslate2, "_open", lambda *of: pytest.fail("a request opened a model"))
     assert [len(own.translate(TEXTS[:1] * count)) for count in (1, 8, 20, 32, 64)] == [1, 8, 20, 32, 64]
+
+
+def test_on_a_gpu_kernels_for_few_and_for_many_sentences_are_compiled_before_a_request():
+    counts = []
+    fake = SimpleNamespace(device=torch.device("cuda"), translate=lambda texts: counts.append(len(texts)))
+    ServedModel("one", "ko", "en", fake).warm_up(64)
+    assert counts == [1, 2, 4, 8, 16, 32, 64]
 
 
 def in_process(code: str) -> str:
@@ -234,6 +244,48 @@ def test_only_faulty_translations_are_searched_again(monkeypatch, tmp_path, caps
     standard_input(monkeypatch, LINES)
     assert main(words) == 0
     assert capsys.readouterr().out == expected
+
+
+@pytest.fixture
+def with_gpu(folder, monkeypatch, tmp_path):
+    """The folder on a machine with a GPU, and a new cache. Records the devices that models are opened on."""
+    monkeypatch.setattr(quick_translate, "GPUS", (str(folder),))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+    devices, plain = [], common.open_product
+    monkeypatch.setattr(
+        common, "open_product", lambda args, *of: (devices.append(args.device), plain(args, *of))[1]
+    )  # auto is the CPU in tests
+    return devices
+
+
+def test_a_few_sentences_run_on_the_cpu_even_if_there_is_a_gpu(folder, with_gpu, capsys):
+    """Starting a GPU takes longer."""
+    words = ["translate", str(folder), *TEXTS]
+    expected = usual([*words, "--device", "cpu"], capsys)
+    with_gpu.clear()
+    for devices in (["cpu"], ["cpu"]):  # the second needs neither torch nor a model
+        assert main(words) == 0
+        assert (capsys.readouterr().out, with_gpu) == (expected, devices)
+    assert main([*words, "--allow-copies", "--token-scores"]) == 0  # these need the model
+    assert with_gpu == ["cpu", "auto"]
+
+
+@pytest.mark.parametrize("why", ["sentences", "lines", "characters", "weights", "model", "sample"])
+def test_anything_larger_runs_on_the_gpu(folder, with_gpu, monkeypatch, tmp_path, capsys, why):
+    words = ["translate", str(folder), *(["--sample"] if why == "sample" else [])]
+    if why == "characters":
+        monkeypatch.setattr(quick_translate, "GPU_CHARACTERS", 40)
+    elif why in ("sentences", "lines"):
+        monkeypatch.setattr(quick_translate, "GPU_LINES", len(TEXTS) - 1)
+    elif why == "weights":
+        monkeypatch.setattr(quick, "MAX_BYTES", 100)
+    elif why == "model":
+        monkeypatch.setattr(quick, "MODELS", ())
+    standard_input(monkeypatch, TEXTS)
+    assert main([*words, *(TEXTS if why == "sentences" else [])]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(TEXTS)
+    assert with_gpu == ["auto"]
 
 
 def test_a_file_is_not_overwritten_by_its_translation(recorded, tmp_path, capsys):

@@ -15,6 +15,7 @@ from tests import fixed_pairs, forked
 RECIPE = Path(__file__).parents[2] / "recipes" / "phrasebook.toml"
 SMALL = {
     "data.phrasebook": 600,
+    "subwords.joint": "true",
     "subwords.size": 900,
     "model.dim": 32,
     "model.hidden": 64,

@@ -161,15 +161,60 @@ def test_evaluate_says_what_was_hidden_and_repeats_the_validation(files, runs, t
         shown, facts = capsys.readouterr().out, json.loads(out.read_text())
         trained = json.loads((runs / name / "model" / "config.json").read_text())["trained"]
         assert facts["masked"] == facts["masked_against"] and set(facts["masked"]["scores"]) == metrics
-        assert all(
-            facts["masked"]["scores"][metric] == pytest.approx(trained[f"valid_{metric}"], abs=1e-4)
-            for metric in metrics
-        )
-        assert "15% hidden, tokens: " in shown and "rows of 32; seed 0" in shown
+        for metric, own in facts["masked"]["scores"].items():
+            assert own["value"] == pytest.approx(trained[f"valid_{metric}"], abs=1e-4)
+            assert own["low"] <= own["value"] <= own["high"], metric
+        assert facts["differences"] == {metric: {"value": 0.0, "p_value": 1.0} for metric in metrics}
+        assert "15% hidden, tokens: " in shown and "rows of 32; seed 0; 95 % intervals from" in shown
     assert main(["evaluate", str(runs / "bert")]) == 1
     assert "is a masked language model: give a text to evaluate it on with --text FILE" in capsys.readouterr().err
     assert main(["evaluate", str(runs / "bert"), "--text", "x", "--stride", "3"]) == 1
     assert "--stride is for models that continue a text: leave it out" in capsys.readouterr().err
+
+
+def test_two_masked_models_are_compared_on_the_same_hidden_words_only(files, runs, tmp_path, capsys):
+    lines = (files / "text.txt").read_text().splitlines()
+    first = heed.load(runs / "bert", "cpu")
+    other = heed.load(runs / "bert", "cpu")
+    with torch.no_grad():
+        other.model.head["words"].bias += torch.linspace(0, 9, len(other.model.head["words"].bias))
+    one, two = (own.evaluate(lines, samples=200) for own in (first, other))
+    assert one.digest == two.digest and one.scores["loss"].value < two.scores["loss"].value
+    found = one.against(two, 200)
+    assert found["loss"].value == pytest.approx(two.scores["loss"].value - one.scores["loss"].value)
+    assert found["loss"].p_value < 0.02 and found["pairs"] == (0.0, 1.0)
+    assert one.against(other.evaluate(lines[:50], samples=2), 2) is None  # other rows
+    words = ["evaluate", str(runs / "bert"), "--text", str(files / "text.txt"), "--samples", "9"]
+    assert main([*words, "--against", str(runs / "electra")]) == 0
+    assert "no p-values: the two models do not read the same masked tokens" in capsys.readouterr().out
+    first.facts = {"pretraining": {"length": 32, "share": 0.0}}
+    with pytest.raises(ValueError, match="the text is too short: no token of it was hidden"):
+        first.evaluate(lines)
+
+
+def test_pairs_are_classified_by_the_head_of_pre_training(runs, tmp_path, capsys):
+    pairs = [("Who is it?", "I read a book."), ("I see a dog.", "Who is it?")]
+    lines = ["\t".join(own) for own in pairs]
+    assert main(["classify", str(runs / "bert"), *lines, "--scores", "--device", "cpu"]) == 0
+    shown = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert main(["convert", str(runs / "bert"), "--out", str(tmp_path / "out")]) == 0
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    theirs = transformers.BertForPreTraining.from_pretrained(tmp_path / "out").eval()
+    with torch.inference_mode():
+        for pair, (probability, label) in zip(pairs, shown, strict=True):
+            logits = theirs(**tokenizer(*pair, return_tensors="pt")).seq_relationship_logits[0]
+            assert label == ("next", "not next")[int(logits.argmax())]
+            assert float(probability) == pytest.approx(float(logits.softmax(dim=0).max()), abs=1e-4)
+    transformers.BertForNextSentencePrediction.from_pretrained(tmp_path / "out").save_pretrained(tmp_path / "pair")
+    tokenizer.save_pretrained(tmp_path / "pair")
+    capsys.readouterr()
+    assert main(["classify", str(tmp_path / "pair"), *lines, "--scores", "--device", "cpu"]) == 0
+    again = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [label for _, label in again] == [label for _, label in shown]
+    assert main(["classify", str(tmp_path / "pair"), "One text."]) == 1
+    assert "text 1 has 1 part, but the model expects 2 parts: separate parts with tabs" in capsys.readouterr().err
+    assert main(["classify", str(runs / "electra"), *lines]) == 1
+    assert "is a masked language model: it cannot classify" in capsys.readouterr().err
 
 
 def test_an_electra_is_written_as_two_folders_of_transformers(runs, tmp_path, capsys):

@@ -167,7 +167,7 @@ def test_an_answer_that_is_not_where_it_says_is_left_out_or_refused(tmp_path):
     note, seen = recipe.task.notes(recipe, prepared, None, 32)
     assert note == "Skipped, for example: question d: its answer is 'Bonn', but at 3 the context has ' see'."
     assert seen.startswith("4 of 4 validation texts are also in the training data")
-    with pytest.raises(ValueError, match=r"question d: its answer is 'Bonn'.*\(1 such questions\)"):
+    with pytest.raises(ValueError, match=r"question d: its answer is 'Bonn'.*\(such questions: 1\)"):
         prepare(answering_recipe(tmp_path, questions, misaligned="refuse"))
     (tmp_path / "test.json").write_text(json.dumps(article([{"id": "e", "question": "Who?"}])), "utf-8")
     with pytest.raises(ValueError, match=r"test\.json, question e has no answers: it comes from a test set"):

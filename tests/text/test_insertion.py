@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from heed.text.insertion import bounds, place
+from heed.text.insertion import _NUMBER, _foreign_numbers, bounds, place
 from heed.text.sentences import CLOSING, OPENING, STOPS
 
 
@@ -35,6 +35,40 @@ def find(text):
 )
 def test_what_is_lost_is_put_where_it_belongs_and_what_is_invented_goes(source, translation, links, right):
     assert place(source, find(source), translation, links, find) == right
+
+
+def numbers_by_definition(source, translation, wrong):
+    known = {match[0] for match in _NUMBER.finditer(source)}
+    matches = [match.span() for match in _NUMBER.finditer(translation) if match[0] not in known]
+    return [(start, end) for start, end in matches if all(end <= left or right <= start for left, right in wrong)]
+
+
+@given(st.text(st.sampled_from("123.% {}a")), st.text(st.sampled_from("123.% {}a")))
+@example("", "1{1}2{2a}3 4")
+def test_numbers_are_foreign_outside_of_invented_spans(source, translation):
+    wrong = [match.span() for match in re.finditer(r"\{\w+\}|2a", translation)]
+    assert _foreign_numbers(source, translation, wrong) == numbers_by_definition(source, translation, wrong)
+
+
+class Position(int):
+    """Counts how often one is compared with others."""
+
+    compared = 0
+
+    def __le__(self, other):
+        Position.compared += 1
+        return int(self) <= int(other)
+
+    def __ge__(self, other):
+        Position.compared += 1
+        return int(self) >= int(other)
+
+
+def test_foreign_numbers_are_found_in_linear_time():
+    translation = "1 {a} " * 500
+    wrong = [(Position(match.start()), Position(match.end())) for match in re.finditer(r"\{a\}", translation)]
+    assert len(_foreign_numbers("", translation, wrong)) == 500
+    assert 0 < Position.compared <= 3000
 
 
 @given(st.text(st.sampled_from("a b\n\t.,;:!?\"'”“()[]¿…\u3000")))

@@ -47,6 +47,7 @@ def test_what_is_set_goes_before_names_and_names_before_the_model_it_began_with(
         ("han", "CJK UNIFIED IDEOGRAPH-"), ("hangul", "HANGUL SYLLABLE "), ("kana", "HIRAGANA LETTER "),
         ("kana", "KATAKANA LETTER "), ("thai", "THAI CHARACTER "), ("tamil", "TAMIL LETTER "),
         ("telugu", "TELUGU LETTER "), ("bengali", "BENGALI LETTER "), ("georgian", "GEORGIAN CAPITAL LETTER "),
+        ("hebrew", "HEBREW LETTER "), ("hebrew", "HEBREW LIGATURE "),
     ],
 )  # fmt: skip
 def test_letters_have_the_script_that_unicode_names(name, title):

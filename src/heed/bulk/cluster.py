@@ -1,7 +1,9 @@
 """Command-line arguments shared by the Ray and Spark entry points."""
 
 import argparse
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Callable, Sequence
 
 from heed import config
 from heed.bulk.blocks import VERBS, Task
@@ -41,8 +43,21 @@ def parse(module: str, words: Sequence[str] | None) -> tuple[Task, argparse.Name
     try:
         if args.workers < 1:
             raise ValueError(f"--workers is {args.workers}; it must be at least 1")
+        if "://" not in args.output and os.path.isdir(args.output) and os.listdir(args.output):
+            raise ValueError(
+                f"--output {args.output} has files already, and rows would be doubled: choose another folder"
+            )
         options = dict(config.assignment(own) for own in args.set)
         names = {name: getattr(args, name) for name in ("verb", "model", "text", "target", "device", "engine", "tag")}
         return Task(**names, options=options), args
     except ValueError as error:
         top.error(str(error))
+
+
+def in_one_sentence(run: Callable[[], int]) -> int:
+    """The exit status; an error is one sentence."""
+    try:
+        return run()
+    except ValueError as error:
+        print(f"heed: {error}", file=sys.stderr)
+        return 1

@@ -102,7 +102,9 @@ def _noted(found: bytes | Noted) -> Noted:
 
 
 def to_recorded(source: Iterator[Chunk], stages: Stages, file: RecordedFile, resume: bool) -> None:
-    """To a file with a journal. Without `resume` it begins anew, and is removed if something is wrong with the input."""
+    """To a file with a journal. Without `resume` it begins anew. If something is wrong with a later line, what was
+    finished before is kept.
+    """
     if resume and not file.begun and file.out.exists():
         raise ValueError(f"{file.out} already exists and is complete: choose another --out, or leave out --resume")
     source = chain(list(islice(source, 1)), source)  # an input that cannot be read leaves no file
@@ -117,10 +119,11 @@ def to_recorded(source: Iterator[Chunk], stages: Stages, file: RecordedFile, res
             if file.begun:
                 print(f"heed: finished lines are kept in {file.part}; continue with --resume", file=sys.stderr)
             raise
-        except ValueError:
-            if not resume:
-                file.remove()
-            raise
+        except ValueError as error:
+            if not file.begun:
+                raise
+            kept = f"finished lines are kept in {file.part}; continue with --resume"
+            raise ValueError(f"{error} ({kept})") from error
         file.finish()
 
 

@@ -6,12 +6,14 @@
 or from a shell: python -m heed.bulk.on_ray translate runs/en-de --input 'corpus/*.txt' --output translated
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from heed.bulk.blocks import ROWS, Task, Worker
-from heed.bulk.cluster import parse
+from heed.bulk.cluster import in_one_sentence, parse
 
 
 def ray_data() -> Any:
@@ -39,7 +41,10 @@ def run(
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    task, args = parse("heed.bulk.on_ray", words)
+    return in_one_sentence(partial(_main, *parse("heed.bulk.on_ray", words)))
+
+
+def _main(task: Task, args: argparse.Namespace) -> int:
     data = ray_data()
     read = data.read_parquet if args.parquet else data.read_text
     run(read(args.input), task, args.workers, args.gpus).write_parquet(args.output)

@@ -6,13 +6,14 @@
 or from a shell: spark-submit … or python -m heed.bulk.on_spark translate runs/en-de --input 'corpus/*.txt' --output translated
 """
 
+import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from heed.bulk.blocks import Task, Worker
-from heed.bulk.cluster import parse
+from heed.bulk.cluster import in_one_sentence, parse
 
 
 def _types() -> Any:
@@ -43,7 +44,10 @@ def run(frame: Any, task: Task, function: Callable[[Task, Iterator[Any]], Iterat
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    task, args = parse("heed.bulk.on_spark", words)
+    return in_one_sentence(partial(_main, *parse("heed.bulk.on_spark", words)))
+
+
+def _main(task: Task, args: argparse.Namespace) -> int:
     _types()
     from pyspark.sql import SparkSession
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,21 +128,29 @@ def _remark(questions: int, cut: int, product: Any) -> None:
 
 
 def _squad(args: argparse.Namespace, product: Any) -> int:
-    from heed.cli.common import write_lines
+    from heed.cli.common import write_chunks, write_lines
     from heed.data import squad
+    from heed.data.staged import chunks
 
-    questions = squad.read(Path(args.squad))
-    pairs = [(one.text, one.context) for one in questions]
-    found = product.answer(pairs, n=args.n, threshold=args.threshold, batch_tokens=args.batch_tokens)
+    questions, cut = squad.read(Path(args.squad)), Counter()
+
+    def answered() -> Iterator[list[tuple[Any, Any]]]:
+        for chunk in chunks(questions, CHUNK):
+            pairs = [(one.text, one.context) for one in chunk.items]
+            found = product.answer(pairs, n=args.n, threshold=args.threshold, batch_tokens=args.batch_tokens)
+            cut.update(own.cut for own in found)
+            yield list(zip(chunk.items, found, strict=True))
+
     if args.json or args.n > 1:
-        rows = zip(questions, found, strict=True)
-        write_lines(
-            (json.dumps({"id": one.id, "answers": _fields(own)}, ensure_ascii=False) for one, own in rows), args.out
+        lines = (
+            [json.dumps({"id": one.id, "answers": _fields(own)}, ensure_ascii=False) for one, own in rows]
+            for rows in answered()
         )
+        write_chunks(lines, args.out)
     else:
-        texts = {one.id: own.text for one, own in zip(questions, found, strict=True)}
+        texts = {one.id: own.text for rows in answered() for one, own in rows}
         write_lines([json.dumps(texts, ensure_ascii=False, indent=2)], args.out)
-    _remark(len(found), sum(own.cut for own in found), product)
+    _remark(len(questions), cut[True], product)
     return 0
 
 

@@ -21,7 +21,7 @@ One trained for it is far better: task.name = "embedding" (docs/guides/embedding
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.bulk.command import add_resume
-    from heed.cli.common import add_device, add_precision
+    from heed.cli.common import add_device, add_encoder_engine, add_precision
 
     option = parser.add_argument
     option("folder", help="a run, a model folder, or a name on the hub")
@@ -41,6 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--too-long", choices=["refuse", "cut"], default="refuse", help="how to handle texts too long for the model")
     option("--batch-tokens", type=int, help="maximum number of subwords per batch (default: 4,096; on a GPU 32,768)")
     add_precision(parser)
+    add_encoder_engine(parser)
     add_device(parser)
 
 
@@ -135,27 +136,28 @@ def _write_vectors(embedder, args: argparse.Namespace, options: dict) -> None:
 def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
     """The vectors of a file of any length, in the chunks that the embedder itself reads; returns how many."""
     from heed.bulk import command
-    from heed.cli.common import stream_lines
+    from heed.cli.common import input_lines
     from heed.data.staged import Stages, chunks
     from heed.products.product import as_texts
     from heed.products.text_batches import CHUNK
 
-    count = sum(1 for _ in stream_lines(args.input))
+    count = sum(1 for _ in input_lines(args.input))  # which also finds errors before anything is written
 
     def settings() -> dict:
-        given = {"pooling": embedder.pooling, "normalize": embedder.normalize, "precision": args.precision}
+        given = {"pooling": embedder.pooling, "normalize": embedder.normalize}
+        given |= {"precision": args.precision, "engine": args.engine}
         return command.settings_of(embedder, **options, **given, chunk=CHUNK)
 
     file = command.recorded(args.out, settings, _npy_head(count, embedder.dim))
     if file is None:
         raise ValueError(f"--out is {args.out}, a pipe or a device: vectors are written to a file")
     stages = Stages(
-        lambda chunk: embedder.read(as_texts(chunk.items), too_long=args.too_long, before=chunk.start),
-        lambda ids: embedder.embed_ids(ids, args.batch_tokens),
-        lambda ids, found: found.tobytes(),
+        lambda chunk: (embedder.read(as_texts(chunk.items), too_long=args.too_long, before=chunk.start), chunk.start),
+        lambda read: embedder.embed_ids(read[0], args.batch_tokens, read[1]),
+        lambda read, found: found.tobytes(),
         numbered=True,
     )
-    command.to_recorded(chunks(stream_lines(args.input), CHUNK), stages, file, args.resume)
+    command.to_recorded(chunks(input_lines(args.input), CHUNK), stages, file, args.resume)
     return count
 
 

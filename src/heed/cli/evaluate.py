@@ -17,7 +17,7 @@ examples:
   heed evaluate runs/news --source test.article --reference test.summary --rouge
   heed evaluate runs/en-de --source test.en --reference test.de --sentences report.html
   heed evaluate runs/wiki --text test.txt                # the perplexity of a language model
-  heed evaluate runs/bert --text test.txt                # accuracy on masked words, by kind of corruption
+  heed evaluate runs/bert --text test.txt                # a masked language model: loss and accuracy on masked words
   heed evaluate runs/gpt2 --text test.txt --stride 64    # a sliding window: each token sees more left context
   heed evaluate runs/xl --text test.txt --memory 640     # Transformer-XL with a longer memory
   heed evaluate runs/ctrl --text test.txt --code Reviews

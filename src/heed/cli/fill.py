@@ -91,28 +91,56 @@ def evaluate(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.system} is a masked language model: give a text to evaluate it on with --text FILE")
     refuse_for_text(args, context=True)
     systems = [args.system, *([args.against] if args.against else [])]
-    lines, console, results = read_lines(args.text), Console(), {}
+    lines, console, results = read_lines(args.text), Console(), []
     seen = show_seen_lines(systems, lines)
     for system in systems:
         filler = open_product(args, "fill", [system])
-        results[system] = filler.evaluate(lines)
-        _show(console, system if args.against else "", results[system])
+        results.append(filler.evaluate(lines, samples=args.samples))
+        _show(console, system if args.against else "", results[-1], args.samples)
+    compared = results[0].against(results[1], args.samples) if args.against else None
+    if args.against:
+        _show_differences(console, compared)
     if args.json:
-        facts = {"system": args.system, "text": args.text, "masked": asdict(results[args.system]), "trained_on": seen}
+        facts = {"system": args.system, "text": args.text, "masked": _facts(results[0]), "trained_on": seen}
         if args.against:
-            facts |= {"against": args.against, "masked_against": asdict(results[args.against])}
+            facts |= {"against": args.against, "masked_against": _facts(results[1])}
+        if compared:
+            facts["differences"] = {name: own._asdict() for name, own in compared.items()}
         write_json(args.json, facts)
     return 0
 
 
-def _show(console, name: str, result) -> None:
+def _facts(result) -> dict:
+    facts = {name: getattr(result, name) for name in ("signature", "rows", "hidden")}
+    return facts | {"scores": {name: own._asdict() for name, own in result.scores.items()}}
+
+
+def _metrics() -> dict:
     from heed.tasks import TASKS
 
-    metrics = {metric.name: metric for task in ("replaced-tokens", "masked") for metric in TASKS[task].metrics}
+    return {metric.name: metric for task in ("replaced-tokens", "masked") for metric in TASKS[task].metrics}
+
+
+def _show(console, name: str, result, samples: int) -> None:
+    metrics = _metrics()
     if name:
         console.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
     for metric, value in result.scores.items():
-        own = metrics[metric]
-        console.print(f"{own.label:<24}[bold]{value:>10.{own.decimals}f}[/]", highlight=False, soft_wrap=True)
-    counts = f"{result.hidden:,} hidden tokens in {result.rows:,} rows; {result.signature}"
+        label, digits = metrics[metric].label, metrics[metric].decimals
+        line = f"{label:<24}[bold]{value.value:>10.{digits}f}[/]  {value.low:.{digits}f} to {value.high:.{digits}f}"
+        console.print(line, highlight=False, soft_wrap=True)
+    counts = f"{result.hidden:,} hidden tokens in {result.rows:,} rows; {result.signature}; 95 % intervals from {samples:,} bootstrap samples of rows"
     console.print(f"[dim]{counts}[/]", highlight=False, soft_wrap=True)
+
+
+def _show_differences(console, compared: dict | None) -> None:
+    """The second model minus the first."""
+    if compared is None:
+        line = "no p-values: the two models do not read the same masked tokens (other vocabulary or settings)"
+        console.print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
+        return
+    console.print("[bold]difference[/]", highlight=False)
+    for metric, own in compared.items():
+        label, digits = _metrics()[metric].label, _metrics()[metric].decimals
+        console.print(f"{label:<24}{own.value:>+10.{digits}f}  p = {own.p_value:.4f}", highlight=False, soft_wrap=True)
+    console.print("[dim]the second model minus the first; p of a paired bootstrap[/]", highlight=False)

@@ -57,23 +57,29 @@ def evaluate(args: argparse.Namespace) -> int:
 
     from heed.cli.common import check_product, open_product, read_lines
     from heed.cli.seen import show_seen_lines
+    from heed.evaluation.classification import intervals
+    from heed.evaluation.line_counts import measure_lines
     from heed.evaluation.perplexity import Context
 
     refuse_for_text(args)
     systems = [args.system, *([args.against] if args.against else [])]
     check_product(args, systems, "generate", "--source FILE and --reference FILE")
-    lines, console, results = read_lines(args.text), Console(), {}
+    lines, console, results, ranges = read_lines(args.text), Console(), {}, {}
     seen = show_seen_lines(systems, lines)
     for system in systems:
         generator = open_product(args, "generate", [system])
         context = Context(**{name: getattr(args, name) for name in CONTEXT}, rows=args.rows)
         results[system] = generator.perplexity(lines, context)
-        _show(console, system if args.against else "", results[system])
+        by_line = results[system].by_line
+        ranges[system] = intervals(measure_lines, by_line, by_line, args.samples)
+        _show(console, system if args.against else "", results[system], ranges[system])
+    compared = _compared(*results.values(), args.samples) if len(results) > 1 else {}
+    _show_differences(console, compared)
     first = results[args.system]
-    counts = f"{first.lines:,} lines, {first.words:,} words including line ends, {first.bytes:,} bytes"
-    console.print(f"[dim]{counts}[/]", highlight=False)
+    counts = f"{first.lines:,} lines, {first.words:,} words including line ends, {first.bytes:,} bytes; 95 % intervals from {args.samples:,} bootstrap samples of lines"
+    console.print(f"[dim]{counts}{'; p of a paired bootstrap' if compared else ''}[/]", highlight=False, soft_wrap=True)
     if args.json:
-        _write_json(args, results, seen)
+        _write_json(args, results, ranges, seen, compared)
     return 0
 
 
@@ -166,32 +172,62 @@ def look(args: argparse.Namespace, generator) -> int:
     return 0
 
 
-def _show(console, name: str, result) -> None:
+def _labels(result) -> dict[str, tuple[str, int, str]]:
+    """What is shown: by the names of scores, labels, decimals and notes."""
     unit = result.unit.removesuffix("s")
-    rows = [(f"perplexity per {unit}", f"{result.per_token:.2f}", result.signature)]
-    if result.tokens != result.words:
-        label = "perplexity per spaced word" if unit == "word" else "perplexity per word"
-        rows.append((label, f"{result.per_word:.2f}", "words separated by spaces; a line end counts as one"))
-    rows.append(("bits per character", f"{result.bits_per_character:.4f}", "line feeds included"))
-    rows.append(("bits per byte", f"{result.bits_per_byte:.4f}", "UTF-8, line feeds included"))
+    between = "perplexity between spaces" if unit == "word" else "perplexity per word"
+    word = {"per_word": (between, 2, "words between spaces; the end of a line counts as one")}
+    return {
+        "per_token": (f"perplexity per {unit}", 2, result.signature),
+        **(word if result.tokens != result.words else {}),
+        "bits_per_character": ("bits per character", 4, "line feeds included"),
+        "bits_per_byte": ("bits per byte", 4, "of UTF-8, line feeds included"),
+    }
+
+
+def _show(console, name: str, result, found: dict) -> None:
     if name:
         console.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
-    for label, value, note in rows:
-        console.print(f"{label:<26}[bold]{value:>10}[/]  {note}", highlight=False, soft_wrap=True)
+    for score, (label, digits, note) in _labels(result).items():
+        value, low, high = (f"{number:.{digits}f}" for number in found[score])
+        line = f"{label:<26}[bold]{value:>10}[/]  {low} to {high}  [dim]{note}[/]"
+        console.print(line, highlight=False, soft_wrap=True)
     if result.unknown:
         share = 100 * result.unknown / result.tokens
         note = f"{result.unknown:,} tokens ({share:.1f} %) are unknown, and all predicted as a single token"
         console.print(f"[dim]{note}[/]", highlight=False, soft_wrap=True)
 
 
-def _write_json(args: argparse.Namespace, results: dict, seen: dict) -> None:
+def _compared(first, second, samples: int) -> dict:
+    """The scores of the second model minus those of the first; those per token only if both have the same tokens."""
+    from heed.evaluation.classification import differences
+    from heed.evaluation.line_counts import measure_lines
+
+    found = differences(measure_lines, first.by_line, second.by_line, first.by_line, samples)
+    if (first.by_line[:, 1] != second.by_line[:, 1]).any():
+        found.pop("per_token")
+    return {name: (_labels(first)[name], own) for name, own in found.items() if name in _labels(first)}
+
+
+def _show_differences(console, compared: dict) -> None:
+    if compared:
+        console.print("[bold]difference[/]", highlight=False)
+    for (label, digits, _), own in compared.values():
+        console.print(f"{label:<26}{own.value:>+10.{digits}f}  p = {own.p_value:.4f}", highlight=False, soft_wrap=True)
+
+
+def _write_json(args: argparse.Namespace, results: dict, ranges: dict, seen: dict, compared: dict) -> None:
     from heed.files import write_json
 
     def perplexity(system: str) -> dict:
+        own = results[system]
         names = ("per_token", "per_word", "bits_per_character", "bits_per_byte", "signature")
-        return asdict(results[system]) | {name: getattr(results[system], name) for name in names}
+        facts = {name: value for name, value in asdict(own).items() if name != "by_line"}
+        facts["intervals"] = {name: [value.low, value.high] for name, value in ranges[system].items()}
+        return facts | {name: getattr(own, name) for name in names}
 
     facts = {"system": args.system, "text": args.text, "perplexity": perplexity(args.system), "trained_on": seen}
     if args.against:
         facts |= {"against": args.against, "perplexity_against": perplexity(args.against)}
+        facts["differences"] = {name: own._asdict() for name, (_, own) in compared.items()}
     write_json(args.json, facts)

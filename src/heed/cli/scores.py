@@ -22,19 +22,24 @@ def show_scores(
     measured = [intervals(measure, own, expected, args.samples) for own in found]
     compared = differences(measure, *found, expected, args.samples) if args.against else {}
     console, labels = Console(), metric_labels()
+    names = {metric: _label(metric, labels) for metric in measured[0]}
+    width = max(map(len, names.values()))
     for metric in measured[0]:
         parts = [
             f"[bold]{own[metric].value:7.2f}[/]  {own[metric].low:.2f} to {own[metric].high:.2f}" for own in measured
         ]
         if compared:
             parts.append(f"{compared[metric].value:+.2f}, p = {compared[metric].p_value:.4f}")
-        name, _, part = metric.partition("_")
-        label = f"{labels[name]} {part}".rstrip()
-        console.print(f"{label:<9} {'   '.join(parts)}", highlight=False, soft_wrap=True)
+        console.print(f"{names[metric]:<{width}} {'   '.join(parts)}", highlight=False, soft_wrap=True)
     line = f"{what}; 95 % intervals from {args.samples:,} bootstrap samples"
     console.print(f"[dim]{line}{'; p of a paired bootstrap' if compared else ''}[/]", highlight=False, soft_wrap=True)
     if args.json:
         _write_json(args, measured, compared, len(expected), more or {})
+
+
+def _label(metric: str, labels: Mapping[str, str]) -> str:
+    name, _, part = metric.partition("_")
+    return f"{labels[name]} {part}".rstrip()
 
 
 def _write_json(

@@ -12,7 +12,8 @@ examples:
 
 Each line is read aloud by espeak-ng. A line may have a tab: the spoken text before it, and the text to write, such as
 a translation, after it. Writes wavs/, manifest.tsv with the spoken texts and, where they differ, translation.tsv with
-the texts to write, and the spoken texts as transcripts.
+the texts to write, and the spoken texts as transcripts. Lines with chat spellings (ㅋㅋ, ㅠㅠ, ~, ^^), which espeak-ng
+would spell out, are left out and counted.
 """
 
 
@@ -35,15 +36,18 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.progress import track
 
-    from heed.data.synthetic.spoken import Speaking, lines_of, speak
+    from heed.cli.common import errors
+    from heed.data.synthetic.spoken import SPELLINGS, Speaking, lines_of, speak
 
     speeds = args.speeds.split(",")
     if not all(speed.strip().isdecimal() for speed in speeds):
         raise ValueError(f"--speeds is {args.speeds}; give integers separated by commas")
     voices = tuple(voice.strip() for voice in args.voices.split(","))
     how = Speaking(args.language, voices, tuple(map(int, speeds)), args.each, args.rate, args.seed)
-    lines = lines_of(args.text)
+    lines, left_out = lines_of(args.text)
     bar = iter(track(range(len(lines) * args.each), "speaking", console=Console(stderr=True), transient=True))
     count = speak(lines, how, args.out, lambda done: next(bar, None))
     print(f"{count:,} recordings in {args.out}: {args.out / 'manifest.tsv'}")
+    if left_out:
+        errors().print(f"[dim]{left_out:,} lines with {SPELLINGS} were left out.[/]", highlight=False, soft_wrap=True)
     return 0

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -64,17 +65,18 @@ def run(args: argparse.Namespace) -> int:
     if args.conll and args.pieces:
         raise ValueError("--pieces labels the subwords of plain text and cannot be combined with --conll")
     check_resume(args, bool(args.input or args.conll), "--input FILE or --conll FILE")
-    tagger, documents = open_product(args, "tag"), 0
+    tagger, documents = open_product(args, "tag"), Counter()
     if args.conll:
-        words = column(args, tagger, "word")
-        read = conll.read(Path(args.conll), words, None)
-        documents = read.documents
-        notes = _tag(tagger, (one.words for one in read.sentences), tagger.read_words, args, {"word": words})
+        path, words = Path(args.conll), column(args, tagger, "word")
+        for _ in conll.stream(path, words, None, documents):  # once in advance: errors appear before any output
+            pass
+        sentences = (one.words for one in conll.stream(path, words, None))
+        notes = _tag(tagger, sentences, tagger.read_words, args, {"word": words})
     else:
         texts = args.text or stream_lines(args.input)
         notes = _tag(tagger, texts, partial(tagger.read, pieces=args.pieces), args, {"pieces": args.pieces})
     total = map(sum, zip(*notes, strict=True)) if notes else (0, 0, 0)
-    for sentence in remarks(*total, documents):
+    for sentence in remarks(*total, documents.total()):
         errors().print(f"[dim]{sentence}[/]", highlight=False)
     return 0
 

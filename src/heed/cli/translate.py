@@ -126,6 +126,7 @@ def _run(args: argparse.Namespace, chosen: dict, folder, quick) -> int:
         return documents.run(args, chosen, glossary)
     if given := next((name for name in ("column", "format", "force") if getattr(args, name)), None):
         raise ValueError(f"--{given} is for documents: add --file")
+    args.device = quick.device or args.device
     with quick_translate.remembered(folder) as note:
         translator = open_product(args, "translate")
         if args.text and args.input:

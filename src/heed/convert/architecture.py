@@ -12,7 +12,7 @@ from heed.convert.weight_table import Weights, WeightTable
 from heed.models.package import Package
 from heed.vocabularies.vocabulary import Pair
 
-# what models are for that heed reads and writes, but cannot train or run yet
+# what models are for that heed reads and writes, but does not train
 UNTRAINED = (
     "causal-encoder", "sentence-pairs", "image-features",
 )  # fmt: skip

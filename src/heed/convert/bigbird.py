@@ -19,10 +19,15 @@ from heed.convert.encoders import (
 from heed.models.bigbird import BigBird, BigBirdConfig
 
 
-def _check_random(config: BigBirdConfig) -> dict[str, Any]:
+def _check_exportable(config: BigBirdConfig) -> dict[str, Any]:
     if config.fixed_random:
         raise ValueError(
             "fixed_random is true, but transformers uses random blocks only in training: the results would differ"
+        )
+    if config.global_tokens:
+        raise ValueError(
+            f"global_tokens is {config.global_tokens}, but transformers has no global tokens outside of the text: the "
+            "model cannot be written for it"
         )
     return {}
 
@@ -57,7 +62,7 @@ FAMILY = Family(
     output="cls.predictions.decoder.weight",
     vocabulary="bigbird",
     prefix="bert.",
-    rules=(CLASSIFIER_DROPOUT, Rule(lambda settings: {}, _check_random)),
+    rules=(CLASSIFIER_DROPOUT, Rule(lambda settings: {}, _check_exportable)),
     constants={"use_bias": True},
     pooler="pooler",
 )

@@ -47,6 +47,7 @@ COMMANDS |= {"tagging": "heed tag {} < text", "question-answering": 'heed answer
 COMMANDS["embedding"] = "heed embed {} --input texts.txt --out vectors.npy"
 COMMANDS |= dict.fromkeys(UNTRAINED, "heed info {}")
 COMMANDS |= {
+    "sentence-pairs": "heed classify {} < pairs.tsv",
     "image-classification": "heed classify {} image.png",
     "image-features": "heed embed {} images --out vectors.npy",
 }

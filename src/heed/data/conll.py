@@ -1,8 +1,10 @@
 """CoNLL files: one word and label per line, in whitespace-separated columns, and a blank line between sentences."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,26 +59,29 @@ class ConllFile(NamedTuple):
 
 def read(path: Path, word: int = 1, label: int | None = -1) -> ConllFile:
     """The sentences of a file; without `label`, words only."""
-    found, words, labels, documents, first = [], [], [], 0, 1
+    documents: Counter[str] = Counter()
+    return ConllFile(list(stream(path, word, label, documents)), documents.total())
 
-    def end() -> None:
-        if words:
-            found.append(Sentence(tuple(words), tuple(labels), str(path), first))
-            words.clear(), labels.clear()
 
-    for number, line in enumerate(lines(path), 1):
+def stream(
+    path: Path, word: int = 1, label: int | None = -1, documents: Counter[str] | None = None
+) -> Iterator[Sentence]:
+    """The same, sentence by sentence; the document lines are counted in `documents`, by the path."""
+    words, labels, first = [], [], 1
+    for number, line in enumerate(chain(lines(path), [""]), 1):
         text = line.strip(" \t")
         if not text or text.startswith(DOCUMENT):
-            end()
-            documents += bool(text)
+            if words:
+                yield Sentence(tuple(words), tuple(labels), str(path), first)
+            words, labels = [], []
+            if text and documents is not None:
+                documents[str(path)] += 1
             continue
         first = first if words else number
         cells = _SPACE.split(text)
         words.append(_cell(cells, word, path, number, "word"))
         if label is not None:
             labels.append(_cell(cells, label, path, number, "label", other=word))
-    end()
-    return ConllFile(found, documents)
 
 
 def _cell(cells: Sequence[str], column: int, path: Path, number: int, what: str, other: int | None = None) -> str:
@@ -84,8 +89,8 @@ def _cell(cells: Sequence[str], column: int, path: Path, number: int, what: str,
     if not 0 <= place < len(cells) or (other is not None and place == (other - 1 if other > 0 else len(cells) + other)):
         count = f"{len(cells)} column{'s' * (len(cells) != 1)}"
         raise ValueError(
-            f"{path}, line {number} has {count}, and none for the {what} (data.{what} is {column}): fix the line, or "
-            f"set data.{what}"
+            f"{path}, line {number} has {count}, and none for the {what} (column {column}): fix the line, or choose "
+            f"another column (data.{what}, --{what}-column)"
         )
     return cells[place]
 

@@ -29,8 +29,9 @@ def _tsv_rows(path: Path, columns: Columns) -> Iterator[tuple[int, list[Cell]]]:
             places = [_place(path, cells, column) for column in columns]
             continue
         if len(cells) <= max(places):
+            count = f"{len(cells)} column{'s' * (len(cells) != 1)}"
             raise ValueError(
-                f"{path}, line {number} has {len(cells)} columns; data.columns requires {_and(map(str, columns))}"
+                f"{path}, line {number} has {count}; {_and(map(str, columns))} are needed (data.columns, --columns)"
             )
         yield number, [cells[place] for place in places]
 
@@ -52,9 +53,7 @@ def _json_rows(path: Path, columns: Columns) -> Iterator[tuple[int, list[Cell]]]
         missing = [repr(name) for name in columns if not isinstance(fields, dict) or fields.get(name) is None]
         if missing:
             known = ", ".join(fields) if isinstance(fields, dict) else "no fields"
-            raise ValueError(
-                f"{path}, line {number} has no {_and(missing)}, which data.columns requires; it has {known}"
-            )
+            raise ValueError(f"{path}, line {number} has no {_and(missing)} (data.columns, --columns); it has {known}")
         yield number, [_cell(fields[name]) for name in columns]
 
 

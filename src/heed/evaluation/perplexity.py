@@ -4,17 +4,18 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heed.data.batching import DataPosition
-from heed.data.documents import Boundaries, DocumentKind, cut_documents, one_epoch
+from heed.data.batching import DataPosition, plan
+from heed.data.documents import Boundaries, DocumentBatches, DocumentKind, Pieces, cut_documents
 from heed.data.readers import Line
 from heed.data.streams import IGNORED, Window, Windows, join_lines
+from heed.evaluation.line_counts import COUNTS, count_lines, exp_loss
 from heed.version import __version__
 from heed.vocabularies.codes import code_id
 from heed.vocabularies.vocabulary import Vocabulary
@@ -74,7 +75,7 @@ class Context:
 @dataclass(frozen=True)
 class Perplexity:
     """`nll` is -log p of the whole text in nats; `tokens`, `words` and `characters` count each line end as one.
-    `context` describes the context of each token.
+    `context` describes the context of each token. `by_line` has the numbers of `COUNTS` for each line.
     """
 
     nll: float
@@ -87,6 +88,7 @@ class Perplexity:
     unit: str
     rows: int = 1
     context: str = "state:carried|rows:1"
+    by_line: np.ndarray = field(default_factory=lambda: np.zeros((0, len(COUNTS))), repr=False, compare=False)
 
     @property
     def loss(self) -> float:
@@ -94,12 +96,12 @@ class Perplexity:
 
     @property
     def per_token(self) -> float:
-        return _exp(self.loss)
+        return exp_loss(self.loss)
 
     @property
     def per_word(self) -> float:
         """The nll of the whole text per word: comparable between vocabularies."""
-        return _exp(self.nll / self.words)
+        return exp_loss(self.nll / self.words)
 
     @property
     def bits_per_character(self) -> float:
@@ -113,10 +115,6 @@ class Perplexity:
     def signature(self) -> str:
         counted = f"tokens:{self.tokens}|unknown:{self.unknown}|line-ends:counted"
         return f"unit:{self.unit}|{counted}|{self.context}|heed:{__version__}"
-
-
-def _exp(loss: float) -> float:
-    return math.exp(loss) if loss < 700 else math.inf
 
 
 def has_positions(model: nn.Module) -> bool:
@@ -143,18 +141,16 @@ def measure_perplexity(
     context = _complete(context, model, len(ids))
     with evaluation_memory(model, context.memory):
         nll = _text_nll(model, vocabulary, lines, encoded, ids, context)
-    kind = getattr(vocabulary, "kind", "subwords")
+    kind, by_line = getattr(vocabulary, "kind", "subwords"), count_lines(lines, encoded, nll)
     return Perplexity(
-        nll=nll,
-        tokens=len(ids),
-        words=sum(len(line.split()) + 1 for line in lines),
-        characters=sum(len(line) + 1 for line in lines),
-        bytes=sum(len(line.encode()) + 1 for line in lines),
+        nll=float(nll.sum()),
+        **dict(zip(COUNTS[1:], map(int, by_line[:, 1:].sum(axis=0)), strict=True)),
         lines=len(lines),
         unknown=int((ids == vocabulary.special.unknown).sum()),
         unit=kind if kind in ("words", "characters", "bytes") else "subwords",
         rows=context.rows,
         context=context.described(model),
+        by_line=by_line,
     )
 
 
@@ -178,7 +174,8 @@ def _text_nll(
     encoded: Sequence[Sequence[int]],
     ids: np.ndarray,
     context: Context,
-) -> float:
+) -> Float[np.ndarray, " tokens"]:
+    """-log p of each token, in the order of the text."""
     special = vocabulary.special
     code = None if context.code is None else code_id(vocabulary, context.code)
     if context.document:
@@ -187,11 +184,24 @@ def _text_nll(
             pass
         starts = boundaries.starts([len(line) + 1 for line in encoded])
         pieces = cut_documents(ids, starts, np.zeros(len(starts), dtype=int), context.window, special.last, [code])
-        return _sum(independent_nll(model, one_epoch(ids, pieces, BATCH, special.pad)))
+        return _documents_nll(model, ids, pieces, special.pad)
     if has_positions(model):
-        return _sum(independent_nll(model, sliding_windows(ids, special.last, context.window, context.stride, code)))
+        windows = sliding_windows(ids, special.last, context.window, context.stride, code)
+        return np.concatenate([own.double().cpu().numpy() for own in independent_nll(model, windows)])
     before = special.last if code is None else code
-    return total_nll(model, Windows(ids, before, rows=context.rows, length=context.window))
+    windows = Windows(ids, before, rows=context.rows, length=context.window)
+    rows = [own.double().cpu().numpy() for own in window_nll(model, windows)]
+    return np.concatenate(rows, axis=1).flatten()[: len(ids)]
+
+
+def _documents_nll(model: nn.Module, ids: np.ndarray, pieces: Pieces, pad: int) -> Float[np.ndarray, " tokens"]:
+    """The same for documents, which are read in batches of similar lengths."""
+    batches, found = DocumentBatches(ids, pieces, budget=BATCH, pad=pad, grouping=plan), np.zeros(len(ids))
+    planned = batches.plan(0)
+    for rows, nll in zip(planned, independent_nll(model, map(batches.make, planned)), strict=True):
+        where = [np.arange(pieces.lengths[row]) + pieces.starts[row] for row in rows]
+        found[np.concatenate(where)] = nll.double().cpu().numpy()
+    return found
 
 
 @contextmanager

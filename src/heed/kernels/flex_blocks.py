@@ -51,10 +51,10 @@ def attend_flex(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h q d"]:
-    """Like `attend`, with FlexAttention blocks, compiled on a GPU. It has no dropout: with dropout, blocks are
-    gathered.
+    """Like `attend`, with FlexAttention blocks, compiled on a GPU. With dropout or external tokens, which it does not
+    support, blocks are gathered.
     """
-    if not isinstance(mask, BlockMask) or dropout:
+    if not isinstance(mask, BlockMask) or dropout or mask.external:
         return attend(query, key, value, mask=mask, causal=causal, dropout=dropout)
     length, size = query.shape[2], mask.size
     rest = (mask.table.shape[1] + 2) * size - length

@@ -1,20 +1,23 @@
 """BigBird (Zaheer et al., 2020): a BERT for long texts with block-sparse attention: global, window and random
-blocks.
+blocks. Global tokens are those of the first and the last block (the paper's ITC), and `global_tokens` others (ETC).
 """
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.config import from_data
-from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
+from heed.models.encoder import ACTIVATIONS, Encoder, Valid, layer, usual_parts
 from heed.models.encoder_heads import DeepAnswer, FirstToken, settle
 from heed.models.system import System
 from heed.nn import init
 from heed.nn.blocks import BlockPattern
+from heed.nn.packing import SequenceOffsets
 from heed.nn.positions import Learned
 from heed.nn.sparse import BlockSparseAttention
 from heed.nn.transformer import Layer, Stack
@@ -42,6 +45,7 @@ class BigBirdConfig:
     sparse: bool = True  # block-sparse attention for texts longer than (5 + 2 * random_blocks) * block tokens
     block: int = 64  # block size in tokens
     random_blocks: int = 3  # random blocks per block, besides the first, the last, itself and its neighbours
+    global_tokens: int = 0  # additional learned tokens that all positions attend to, and that attend to all (the paper's ETC); transformers has none
     fixed_random: bool = False  # use the random blocks at inference too; transformers uses the first block instead
     scaled: bool = False  # embeddings are multiplied by √dim
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu_tanh"  # activation of the feed-forward network
@@ -60,6 +64,10 @@ class BigBirdConfig:
             raise ValueError(
                 f"block is {self.block} and random_blocks {self.random_blocks}; they must be at least 1 and 0"
             )
+        if self.global_tokens and self.head == "causal":
+            raise ValueError(
+                f"global_tokens is {self.global_tokens}, but in a causal model they would reveal the next words: set it to 0"
+            )
 
 
 class BigBird(Encoder):
@@ -77,6 +85,7 @@ class BigBird(Encoder):
         self.segments = nn.Embedding(c.segments, c.dim)
         self.norm = nn.LayerNorm(c.dim, eps=c.norm_eps)
         self.dropout = nn.Dropout(c.dropout)
+        self.global_tokens = nn.Embedding(c.global_tokens, c.dim) if c.global_tokens else None
         self.stack = Stack([_layer(c, number) for number in range(c.layers)])
         rate = c.dropout if c.classifier_dropout is None else c.classifier_dropout
         self.add_head(
@@ -89,9 +98,19 @@ class BigBird(Encoder):
         init.normal(self, c.init_std)
 
     def packs(self, longest: int) -> bool:
-        """Whether attention is full."""
+        """Whether attention is full, without tokens outside of the text."""
         c = self.config
-        return super().packs(longest) and (not c.sparse or longest <= self.stack.layers[0].attention.body.pattern.full)
+        full = not c.sparse or longest <= self.stack.layers[0].attention.body.pattern.full
+        return super().packs(longest) and full and not c.global_tokens
+
+    def run_layers(self, x: Float[Tensor, "b t dim"], valid: Valid) -> Float[Tensor, "b t dim"]:
+        if self.global_tokens is None:
+            return super().run_layers(x, valid)
+        if isinstance(valid, SequenceOffsets):
+            raise ValueError("a BigBird with global_tokens needs one text per row: texts cannot be packed")
+        extra = self.normalize(self.global_tokens.weight.expand(len(x), -1, -1))
+        valid = None if valid is None else F.pad(valid, (0, extra.shape[1]), value=True)
+        return super().run_layers(torch.cat([x, extra], dim=1), valid)[:, : x.shape[1]]
 
     def normalize(self, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b t dim"]:
         return self.norm(self.dropout(x))
@@ -115,7 +134,7 @@ def _layer(c: BigBirdConfig, number: int) -> Layer:
     if not c.sparse:
         return layer(c)
     pattern = BlockPattern(c.block, c.random_blocks, c.heads, c.max_length)
-    options = {"fixed": c.fixed_random, "dropout": c.attention_dropout}
+    options = {"fixed": c.fixed_random, "dropout": c.attention_dropout, "external": c.global_tokens}
     return layer(c, BlockSparseAttention(c.dim, pattern, number, **options))
 
 

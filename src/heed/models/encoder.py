@@ -60,7 +60,9 @@ class Encoder(nn.Module):
         if longest > self.config.max_length:
             raise ValueError(f"a text has {longest} tokens, but the model has {self.config.max_length} positions")
         x = self.embed(tokens, segments, offsets)
-        x = x if self.widen is None else self.widen(x)
+        return self.run_layers(x if self.widen is None else self.widen(x), valid)
+
+    def run_layers(self, x: Float[Tensor, "b t dim"], valid: Valid) -> Float[Tensor, "b t dim"]:
         return self.stack(x, mask=masks.key_padding(valid), causal=self.config.head == "causal")
 
     def packs(self, longest: int) -> bool:
@@ -105,7 +107,7 @@ class Encoder(nn.Module):
     def classify_text(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None
     ) -> Float[Tensor, "n labels"]:
-        """The logits of the labels of each text, or the score of each text as a choice."""
+        """The logits of the labels of each text or pair, or the score of each text as a choice."""
         states = self.encode_text(tokens, valid, segments)
         if isinstance(valid, SequenceOffsets):  # heads look at the first token of each text
             states = states[0, valid.starts[:-1].clamp(max=states.shape[1] - 1)][:, None]  # filler may be empty
@@ -113,7 +115,8 @@ class Encoder(nn.Module):
 
     def classify_first(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:
         """The same from the token states; heads use the first or the pooled one."""
-        return self._part("choice" if "choice" in self.head else "text")(states, self.pooler)
+        part = next((name for name in ("choice", "pair") if name in self.head), "text")
+        return self._part(part)(states, self.pooler)
 
     def classify_tokens(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None

@@ -18,6 +18,7 @@ from heed.files import atomic_file, sha256, write_json, write_text
 from heed.models import MODELS, name_of, signature
 from heed.models.folder_config import read_config
 from heed.models.signature import CONFIG
+from heed.models.weight_hash import note_file
 
 WEIGHTS = "model.safetensors"
 MAX_TABLES = 1 << 27  # numbers of a model that its file does not hold: sinusoids of positions
@@ -76,7 +77,9 @@ def load(folder: Path) -> nn.Module:
     compare(outline(system.model, config, where), held, folder / WEIGHTS)
     with _LeftOut(*DRAWN):  # every weight comes from the file
         model = system.model(config)
-    read_verified(folder, lambda weights: put(model, weights, folder / WEIGHTS))
+    digest = _verified(folder, lambda weights: put(model, weights, folder / WEIGHTS))[1]
+    if digest is not None:
+        note_file(model, digest)
     return model.eval()
 
 
@@ -163,25 +166,37 @@ def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
             )
 
 
-def read_verified(
-    folder: Path, use: Callable[[dict[str, Tensor]], None] = lambda weights: None, again: bool = True
-) -> dict[str, Tensor]:
-    """The weights of a model folder, verified against config.json (earlier versions state no hash). `use` gets them
-    before the hash is compared, since its errors about weights that do not fit are more helpful.
+def read_verified(folder: Path) -> dict[str, Tensor]:
+    """The weights of a model folder, verified against config.json (earlier versions state no hash)."""
+    return _verified(folder, lambda weights: None)[0]
+
+
+def _verified(
+    folder: Path, use: Callable[[dict[str, Tensor]], None], again: bool = True
+) -> tuple[dict[str, Tensor], str | None]:
+    """Verified weights, and the hash of their file; None if another process has replaced it meanwhile. `use` gets
+    the weights before the hash is compared, since its errors about weights that do not fit are more helpful.
     """
+    before = _stamp(folder / WEIGHTS)
     use(weights := read_weights(folder / WEIGHTS))
     own, facts = sha256(folder / WEIGHTS), read_config(folder)
     stated = facts.get("sha256", {})
     if stated and own not in stated.values():
         if again:  # another process may have replaced the model just now
-            return read_verified(folder, use, again=False)
+            return _verified(folder, use, again=False)
         raise ValueError(
             f"{folder / WEIGHTS} is damaged or belongs to another model: its hash does not match {CONFIG}; copy both "
             f"again, or remove sha256 from {CONFIG} if you changed the weights yourself"
         )
     signature.check(folder / CONFIG, facts)
     check_finite(weights, folder / WEIGHTS)
-    return weights
+    return weights, own if _stamp(folder / WEIGHTS) == before else None
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    _check_present(path)
+    own = path.stat()
+    return own.st_ino, own.st_size, own.st_mtime_ns
 
 
 def weight_shapes(path: Path) -> Shapes:

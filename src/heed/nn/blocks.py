@@ -1,5 +1,6 @@
 """Block-sparse attention (BigBird, Zaheer et al., 2020): a position attends to the first and last block, its own and
-the two adjacent ones, and a few random ones. Time and memory are linear in the number of positions.
+the two adjacent ones, and a few random ones. Time and memory are linear in the number of positions. External global
+tokens, after the text, attend to all positions, and all attend to them.
 """
 
 from dataclasses import dataclass
@@ -17,16 +18,19 @@ DRAWN_FOR_ALL = (1024, 3072, 4096)  # lengths whose random blocks are drawn as i
 NEAR = 1024  # positions: in that drawing, random blocks lie before it
 NONE = -1  # in a table of blocks: none
 
+External = tuple[Float[Tensor, "b h g d"], Float[Tensor, "b h g d"]] | None  # keys and values of external tokens
+
 
 class BlockMask(NamedTuple):
     """A mask: the queries of block i attend to the blocks `table[head, i - 1]`, those of the first and last block to
     all. A block listed twice in a row counts twice. Only the first and last row of `table` may have an empty entry.
-    `valid` are the keys that are not padding.
+    `valid` are the keys that are not padding. The last `external` positions are global tokens outside of the blocks.
     """
 
     table: Int[Tensor, "h middle seen"]
     size: int
     valid: Bool[Tensor, "b 1 1 k"] | None = None
+    external: int = 0
 
     def counts(self) -> Float[Tensor, "h blocks blocks"]:
         """How often the keys of each block count for the queries of each block; 0: not attended to."""
@@ -39,10 +43,10 @@ class BlockMask(NamedTuple):
 
     def bias(self, length: int) -> Float[Tensor, "1 h q k"]:
         """The same as a term of the scores: log of how often a key counts, -inf if it is not attended to."""
-        counts = self.counts()
+        counts, text = self.counts(), length - self.external
         for axis in (1, 2):
             counts = counts.repeat_interleave(self.size, dim=axis)
-        return counts[None, :, :length, :length].log()
+        return F.pad(counts[None, :, :text, :text], (0, self.external) * 2, value=1.0).log()
 
 
 @dataclass(frozen=True)
@@ -125,16 +129,37 @@ def attend_blocks(
     mask: BlockMask,
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h t d"]:
-    """softmax(query . key / sqrt(d)) . value over the blocks that each block attends to, which are gathered; 0 at
-    padding.
+    """softmax(query . key / sqrt(d)) . value over the blocks that each block attends to, which are gathered, and over
+    external global tokens; 0 at padding.
     """
+    if not mask.external:
+        return _attend_text(query, key, value, mask, None, dropout)
+    text = [query.shape[2] - mask.external, mask.external]
+    (q, outer), *keys = (part.split(text, dim=2) for part in (query, key, value))
+    own = mask._replace(valid=None if mask.valid is None else mask.valid[..., : text[0]])
+    inner = _attend_text(q, keys[0][0], keys[1][0], own, (keys[0][1], keys[1][1]), dropout)
+    outer = F.scaled_dot_product_attention(outer, key, value, attn_mask=mask.valid, dropout_p=dropout)
+    return torch.cat([inner, outer], dim=2)
+
+
+def _attend_text(
+    query: Float[Tensor, "b h t d"],
+    key: Float[Tensor, "b h t d"],
+    value: Float[Tensor, "b h t d"],
+    mask: BlockMask,
+    external: External,
+    dropout: float,
+) -> Float[Tensor, "b h t d"]:
+    """The same for the positions in blocks; `external` are the keys and values of the others."""
     length, middle = query.shape[2], mask.table.shape[1]
     rest, table = (middle + 2) * mask.size - length, mask.table.to(query.device)
     q, k, v = (F.pad(part, (0, 0, 0, rest)) if rest else part for part in (query, key, value))
     valid = valid_keys(mask, query, rest)
     ends = torch.cat([q[:, :, : mask.size], q[:, :, -mask.size :]], dim=2)
-    seen = None if valid is None else valid[:, None, None]
-    ends = F.scaled_dot_product_attention(ends, k, v, attn_mask=seen, dropout_p=dropout)
+    count = 0 if external is None else external[0].shape[2]
+    seen = None if valid is None else F.pad(valid, (0, count), value=True)[:, None, None]
+    every = (k, v) if external is None else [torch.cat(both, dim=2) for both in zip((k, v), external, strict=True)]
+    ends = F.scaled_dot_product_attention(ends, *every, attn_mask=seen, dropout_p=dropout)
     q, k, v = (part.unflatten(2, (-1, mask.size)) for part in (q, k, v))
     # Without padding the rows between the first and the last need no mask, and without one kernels are faster.
     rows = [slice(0, middle)] if valid is not None else [slice(0, 1), slice(1, middle - 1), slice(middle - 1, middle)]
@@ -142,7 +167,7 @@ def attend_blocks(
     for own in rows:
         part, queries = table[:, own], q[:, :, 1:-1][:, :, own]
         allowed = _allowed(part, valid, mask.size) if len(rows) == 1 or part.shape[1] == 1 else None
-        inner.append(_attend_gathered(queries, k, v, part, allowed, dropout))
+        inner.append(_attend_gathered(queries, k, v, part, allowed, external, dropout))
     y = torch.cat([ends[:, :, : mask.size], *inner, ends[:, :, mask.size :]], dim=2)
     return y if valid is None else (y * valid[:, None, :, None])[:, :, :length]
 
@@ -153,11 +178,17 @@ def _attend_gathered(
     value: Float[Tensor, "b h blocks size d"],
     table: Int[Tensor, "h rows seen"],
     allowed: Bool[Tensor, "#b h rows keys"] | None,
+    external: External,
     dropout: float,
 ) -> Float[Tensor, "b h positions d"]:
     """Attention of the queries of each row to its blocks."""
     head = torch.arange(len(table), device=table.device)[:, None, None]
-    keys, values = (part[:, head, table.clamp(min=0)].flatten(3, 4).flatten(1, 2) for part in (key, value))
+    gathered = [part[:, head, table.clamp(min=0)].flatten(3, 4) for part in (key, value)]
+    if external is not None:
+        own = [part[:, :, None].expand(-1, -1, table.shape[1], -1, -1) for part in external]
+        gathered = [torch.cat(both, dim=3) for both in zip(gathered, own, strict=True)]
+        allowed = None if allowed is None else F.pad(allowed, (0, external[0].shape[2]), value=True)
+    keys, values = (part.flatten(1, 2) for part in gathered)
     allowed = None if allowed is None else allowed.flatten(1, 2)[:, :, None]
     y = F.scaled_dot_product_attention(query.flatten(1, 2), keys, values, attn_mask=allowed, dropout_p=dropout)
     return y.unflatten(1, query.shape[1:3]).flatten(2, 3)

@@ -1,6 +1,6 @@
 """What is near a pixel: those before it and, if an image is enlarged, the pixels of the small one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,8 +76,8 @@ class PlaceLinear(nn.Module):
 
 
 def expect_(tensor: Tensor, near: Sequence[tuple[int, int, int]], small: bool) -> Tensor:
-    """Fill the weights of a `PlaceLinear` with the best prediction. It takes long for large places, and can be left out
-    by name where the weights come from a file.
+    """Fill the weights of a `PlaceLinear` with the best prediction. It can be left out by name where the weights come
+    from a file.
     """
     if has_torch_function_unary(tensor):
         return handle_torch_function(expect_, (tensor,), tensor, near, small)
@@ -88,10 +88,9 @@ def expect_(tensor: Tensor, near: Sequence[tuple[int, int, int]], small: bool) -
             weights[channel] = 0.5 * ((down, right) in ((0, -1), (-1, 0)))
         return tensor
     sites = [place[:2] for place in near if not place[2]]
-    for place, weights in enumerate(tensor):
-        expected = torch.from_numpy(best_weights(sites, place, round(places**0.5))).to(weights)
-        for channel in range(channels):
-            weights[channel, channel::channels] = expected
+    expected = torch.from_numpy(best_weights(sites, round(places**0.5))).to(tensor)
+    for channel in range(channels):
+        tensor[:, channel, channel::channels] = expected
     return tensor
 
 
@@ -110,18 +109,38 @@ def small_pixels(
     return (nine * channels + np.arange(channels)).reshape(len(pixels), -1), rows % times * times + columns % times
 
 
-def best_weights(near: Sequence[tuple[int, int]], place: int, times: int) -> Float[np.ndarray, " n"]:
-    """The weights of the best linear prediction of a pixel at a place of its small pixel, which stands for `times` rows
-    and columns, from the pixels `near` (rows down, columns right) and from nine small ones, their means, if the
+def best_weights(near: Sequence[tuple[int, int]], times: int) -> Float[np.ndarray, "places n"]:
+    """The weights of the best linear prediction of the pixel at each place of a small pixel, which stands for `times`
+    rows and columns, from the pixels `near` (rows down, columns right) and from nine small ones, their means, if the
     correlation of two pixels falls exponentially with their distance.
     """
     inside = np.stack(np.divmod(np.arange(times**2), times), axis=1)
-    around = np.stack(np.divmod(np.arange(9), 3), axis=1) - 1
-    groups = [*(np.array([own]) for own in near), *(inside + times * own - inside[place] for own in around)]
-    points = np.concatenate([*groups, np.zeros((1, 2), dtype=int)]).astype(float)
-    means = np.zeros((len(groups), len(points) - 1))
-    means[np.repeat(np.arange(len(groups)), [*map(len, groups)]), np.arange(len(points) - 1)] = 1
-    means /= means.sum(axis=1, keepdims=True)
-    alike = 0.5 + np.exp(-np.linalg.norm(points[:, None] - points, axis=2) / DISTANCE)
-    known = means @ alike[:-1, :-1] @ means.T + 1e-4 * np.eye(len(groups))
-    return np.linalg.solve(known, means @ alike[:-1, -1])
+    around = times * (np.stack(np.divmod(np.arange(9), 3), axis=1) - 1)
+    points = np.array([(0, 0), *near])  # the pixel itself is the first
+    mean = _block_means(times, 3 * times + int(np.abs(points).max()))
+    count = len(points) + len(around)
+    alike = np.zeros((times**2, count, count))
+    alike[:, : len(points), : len(points)] = _correlation(points[:, None] - points)
+    alike[:, : len(points), len(points) :] = mean(around - inside[:, None, None] - points[:, None])
+    alike[:, len(points) :, : len(points)] = alike[:, : len(points), len(points) :].swapaxes(1, 2)
+    alike[:, len(points) :, len(points) :] = mean((around[:, None] - around)[..., None, :] - inside).mean(axis=-1)
+    return np.linalg.solve(alike[:, 1:, 1:] + 1e-4 * np.eye(count - 1), alike[:, 1:, :1])[..., 0]
+
+
+def _correlation(apart: Int[np.ndarray, "*n 2"]) -> Float[np.ndarray, "*n"]:
+    return 0.5 + np.exp(-np.linalg.norm(apart, axis=-1) / DISTANCE)
+
+
+def _block_means(times: int, reach: int) -> Callable[[Int[np.ndarray, "*n 2"]], Float[np.ndarray, "*n"]]:
+    """The mean correlation of a pixel with those of a small pixel, by where the latter begins as seen from the former;
+    no pixel is further than `reach` rows or columns away. The sums of any small pixel are differences of four others.
+    """
+    grid = np.arange(-reach, reach + 1)
+    every = _correlation(np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1))
+    sums = np.pad(every.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+
+    def mean(first: Int[np.ndarray, "*n 2"]) -> Float[np.ndarray, "*n"]:
+        (up, left), (down, right) = np.moveaxis(first + reach, -1, 0), np.moveaxis(first + reach + times, -1, 0)
+        return (sums[down, right] - sums[up, right] - sums[down, left] + sums[up, left]) / times**2
+
+    return mean

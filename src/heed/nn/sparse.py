@@ -13,12 +13,14 @@ from heed.nn.packing import PackedMask
 
 class BlockSparseAttention(Attention):
     """Attention with a pattern of blocks; random blocks are drawn from `seed`. Outside of training they are the same
-    if `fixed`, else the first block replaces each.
+    if `fixed`, else the first block replaces each. The last `external` positions are global and in no block.
     """
 
-    def __init__(self, dim: int, pattern: BlockPattern, seed: int, *, fixed: bool, dropout: float = 0.0):
+    def __init__(
+        self, dim: int, pattern: BlockPattern, seed: int, *, fixed: bool, dropout: float = 0.0, external: int = 0
+    ):
         super().__init__(dim, pattern.heads, dropout=dropout)
-        self.pattern, self.seed, self.fixed = pattern, seed, fixed
+        self.pattern, self.seed, self.fixed, self.external = pattern, seed, fixed, external
 
     def forward(
         self,
@@ -29,7 +31,7 @@ class BlockSparseAttention(Attention):
         causal: bool = False,
         cache: None = None,
     ) -> Float[Tensor, "b t dim"]:
-        length = mask.keys.longest if isinstance(mask, PackedMask) else x.shape[1]
+        length = mask.keys.longest if isinstance(mask, PackedMask) else x.shape[1] - self.external
         if length <= self.pattern.full:
             return super().forward(x, mask=mask, causal=causal)
         if causal:
@@ -43,7 +45,8 @@ class BlockSparseAttention(Attention):
                 f"to {self.pattern.full} tokens"
             )
         seed = self.seed if self.training or self.fixed else None
-        return super().forward(x, mask=BlockMask(_table(self.pattern, length, seed, x.device), self.pattern.size, mask))
+        table = _table(self.pattern, length, seed, x.device)
+        return super().forward(x, mask=BlockMask(table, self.pattern.size, mask, self.external))
 
 
 @lru_cache(maxsize=256)

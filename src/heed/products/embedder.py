@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +11,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from heed.data.batching import text_inputs
 from heed.evaluation.retrieval import nearest_rows, unit_rows
 from heed.models.abilities import EncodesText
 from heed.models.package import Package
 from heed.nn.pooling import POOLINGS
+from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
 from heed.products.product import Product, as_texts, each_batch, single
 from heed.products.text_batches import in_chunks, model_inputs, usual_batch
 from heed.vocabularies.text_parts import TextParts, plain
@@ -50,13 +53,20 @@ class Embedder(Product):
         self.model, self.pooling, self.normalize = model, pooling, normalize
         self.vocabulary = TextParts(plain(vocabulary), getattr(vocabulary, "tokens", None)).of_one_part()
         self.most = min(max_source or model.config.max_length, model.config.max_length)
+        self.engine: EncoderEngine | None = None
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Embedder":
         own = single(packages, names, cls.noun)
         facts: Mapping[str, Any] = own.facts
         settings = {name: facts[name] for name in ("pooling", "normalize") if name in facts}
-        return cls(own.model, own.processors["text"], max_source=facts.get("max_source"), **settings)
+        found = cls(own.model, own.processors["text"], max_source=facts.get("max_source"), **settings)
+        found.use(options.get("engine", "auto"))
+        return found
+
+    def use(self, engine: str) -> None:
+        """Choose the engine, as `Classifier.use` does."""
+        self.engine = encoder_engine(self.model, plain(self.vocabulary), engine)
 
     @property
     def dim(self) -> int:
@@ -71,13 +81,20 @@ class Embedder(Product):
         texts = as_texts(texts)
 
         def batches(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
-            return self._batches(self.read(texts[start:end], too_long=too_long, before=before + start), batch_tokens)
+            ids = self.read(texts[start:end], too_long=too_long, before=before + start)
+            return self._batches(ids, batch_tokens, before + start)
 
         return self._rows(in_chunks(batches, len(texts)))
 
-    def embed_ids(self, ids: Sequence[list[int]], batch_tokens: int | None = None) -> Float[np.ndarray, "n dim"]:
+    def embed_ids(
+        self, ids: Sequence[list[int]], batch_tokens: int | None = None, before: int = 0
+    ) -> Float[np.ndarray, "n dim"]:
         """The same for texts that are read already: a file reads some (`read`) while the model works on others."""
-        return self._rows(in_chunks(lambda start, end: self._batches(ids[start:end], batch_tokens), len(ids)))
+
+        def batches(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
+            return self._batches(ids[start:end], batch_tokens, before + start)
+
+        return self._rows(in_chunks(batches, len(ids)))
 
     def similarity(self, one: Sequence[str], other: Sequence[str], **options: Any) -> Float[np.ndarray, " n"]:
         """The cosine of each text with its counterpart in the other list."""
@@ -111,16 +128,24 @@ class Embedder(Product):
         return [own[:room] for own in found]
 
     def _batches(
-        self, ids: Sequence[list[int]], batch_tokens: int | None
+        self, ids: Sequence[list[int]], batch_tokens: int | None, before: int
     ) -> Iterator[tuple[list[int], Float[Tensor, "n dim"]]]:
         sizes = [len(own) + len(self.vocabulary.special.before) + 1 for own in ids]
-        return each_batch(self._vectors, ids, sizes, usual_batch(self.model) if batch_tokens is None else batch_tokens)
+        budget = usual_batch(self.model) if batch_tokens is None else batch_tokens
+        run, workers = self._vectors, 1
+        if self.engine is not None and self.engine.takes(before + sum(sizes)):  # so all chunks have one engine
+            encode, workers = self.engine.start(len(ids))
+            run, budget = partial(run, encode=encode), min(budget, BATCH_TOKENS)
+        return each_batch(run, ids, sizes, budget, workers)
 
     def _rows(self, found: Tensor | None) -> Float[np.ndarray, "n dim"]:
         return np.empty((0, self.dim), dtype=np.float32) if found is None else found.numpy()
 
     @torch.inference_mode()
-    def _vectors(self, rows: list[list[int]]) -> Float[Tensor, "n dim"]:
-        tokens, valid, *segments = model_inputs(self.model, rows, self.vocabulary.special)
-        vectors = POOLINGS[self.pooling](self.model.encode_text(tokens, valid, *segments), valid).float()
+    def _vectors(self, rows: list[list[int]], encode: Encode | None = None) -> Float[Tensor, "n dim"]:
+        if encode is None:
+            encode, inputs = self.model.encode_text, model_inputs(self.model, rows, self.vocabulary.special)
+        else:
+            inputs = text_inputs(rows, self.vocabulary.special)
+        vectors = POOLINGS[self.pooling](encode(*inputs), inputs[1]).float()
         return F.normalize(vectors, dim=1) if self.normalize else vectors

@@ -99,7 +99,7 @@ class ImageGenerator(ImageModel):
         if not self.enlarges:
             raise ValueError("the model does not enlarge images: it was trained without task.enlarge")
         if source is None:
-            raise ValueError("the model enlarges images: give one (--enlarge)")
+            raise ValueError("the model enlarges images: set enlarge to a small image")
         size, own = self.enlarges, self.images
         try:
             image = decode(source if isinstance(source, bytes) else Path(source), MAX_PIXELS)

@@ -1,9 +1,11 @@
 """Mask filling: texts with masks in, likely words out."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Int
@@ -14,7 +16,17 @@ from heed.data.pretraining import MaskedBatch, PairSettings, masked_batches
 from heed.data.readers import Line
 from heed.data.segments import read_text
 from heed.data.streams import IGNORED
-from heed.evaluation.masked_words import CHUNK, has_generator, masked_scores, predict_hidden, replaced_scores
+from heed.evaluation.classification import Difference, Interval, Measure, differences, intervals
+from heed.evaluation.masked_words import (
+    CHUNK,
+    by_row,
+    has_generator,
+    measure_detection,
+    measure_masked,
+    measure_replaced,
+    measure_words,
+    predict_hidden,
+)
 from heed.models.encoder_heads import HEADS
 from heed.models.package import Package
 from heed.products.product import Product, as_texts, in_batches, single
@@ -46,12 +58,25 @@ class Filled:
 
 @dataclass(frozen=True)
 class MaskedEvaluation:
-    """The scores of a model on a text by name, how it was corrupted, and how many tokens were hidden."""
+    """The scores of a model on a text: by name with 95 % intervals, resampling its rows; how it was corrupted; and how
+    many tokens were hidden. `digest` identifies the corrupted text. `measure` computes scores from `by_row`.
+    """
 
-    scores: dict[str, float]
+    scores: dict[str, Interval]
     signature: str
     rows: int
     hidden: int
+    digest: str
+    by_row: np.ndarray
+    measure: Measure
+
+    def against(self, other: "MaskedEvaluation", samples: int = 1000) -> dict[str, Difference] | None:
+        """The scores of another model minus these, by a paired bootstrap; None unless both read the same corrupted
+        text.
+        """
+        if self.digest != other.digest or self.scores.keys() != other.scores.keys():
+            return None
+        return differences(self.measure, self.by_row, other.by_row, self.by_row, samples)
 
 
 class MaskFiller(Product):
@@ -156,7 +181,9 @@ class MaskFiller(Product):
         length = min(PairSettings.length, self.model.config.max_length)
         return PairSettings(**({"length": length} | stated))
 
-    def evaluate(self, lines: Sequence[str], *, seed: int = 0, batch_tokens: int = 8192) -> MaskedEvaluation:
+    def evaluate(
+        self, lines: Sequence[str], *, seed: int = 0, batch_tokens: int = 8192, samples: int = 1000
+    ) -> MaskedEvaluation:
         """Hide words of a text, as in training, and measure how well they are predicted."""
         s = self.settings
         text = read_text(
@@ -166,13 +193,28 @@ class MaskFiller(Product):
         batches = list(made.one_epoch())
         if has_generator(self.model):
             weight = self.facts.get("pretraining", {}).get("weight", 50.0)
-            scores = replaced_scores(self.model, batches, self.special.pad, weight)
+            found, measure = measure_replaced(self.model, batches, self.special.pad), measure_detection(weight)
         else:
-            scores = masked_scores(self.model, batches)
+            found, measure = measure_masked(self.model, batches), measure_words
+        rows = by_row(found)
+        if not sum(batch.count for batch in batches):
+            raise ValueError("the text is too short: no token of it was hidden")
         unit = "spans" if s.spans else "whole words" if s.whole_words else "tokens"
         kept = 1 - s.masked - s.random
         signature = (
             f"{s.share:.0%} hidden, {unit}: {s.masked:.0%} masked, {s.random:.0%} replaced, {kept:.0%} kept; rows of "
             f"{s.length}; seed {seed}"
         )
-        return MaskedEvaluation(scores, signature, sum(b.rows for b in batches), sum(b.count for b in batches))
+        scores, hidden = intervals(measure, rows, rows, samples), sum(b.count for b in batches)
+        return MaskedEvaluation(
+            scores, signature, sum(b.rows for b in batches), hidden, _digest(batches), rows, measure
+        )
+
+
+def _digest(batches: Sequence[MaskedBatch]) -> str:
+    """A hash of corrupted rows and of what is expected of them."""
+    found = hashlib.sha256()
+    for batch in batches:
+        for part in batch.tensors():
+            found.update(part.numpy().tobytes())
+    return found.hexdigest()

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
 from heed.files import atomic_file, cache_folder
+from heed.models.weight_hash import known_hash
+from heed.products.ctranslate2_model import KIND
 from heed.products.embedder import Embedder
 
 FORMAT = 1  # to be raised whenever vectors change
@@ -70,10 +71,9 @@ def _key(embedder: Embedder, texts: Sequence[str], too_long: str | None) -> str:
     """A hash of the weights, the embedding settings and the texts."""
     model, digest = embedder.model, hashlib.sha256()
     made = [type(model).__name__, asdict(model.config), embedder.pooling, embedder.normalize, embedder.most, too_long]
+    made += [] if embedder.engine is None or embedder.engine.kind == KIND else [embedder.engine.kind]
     digest.update(json.dumps([FORMAT, embedder.vocabulary.key(), made]).encode())
-    for name, weight in model.state_dict().items():
-        digest.update(f"{name} {weight.dtype}".encode())
-        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    digest.update(f"{next(model.parameters()).dtype} {known_hash(model)}".encode())
     for text in texts:
         digest.update(hashlib.sha256(text.encode()).digest())
     return digest.hexdigest()[:24]

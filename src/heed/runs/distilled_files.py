@@ -18,8 +18,8 @@ Hashes = dict[str, list[str]]  # of the blocks of each file
 
 
 class Blocks:
-    """The hashes of the written blocks, in a file next to them. Earlier versions had none: then all lines are
-    accepted.
+    """The hashes of the written blocks, in a file next to them, of which each line adds to those before. Earlier
+    versions had none: then all lines are accepted.
     """
 
     def __init__(self, path: Path, size: int, warn: Callable[[str], None] = lambda sentence: None):
@@ -53,11 +53,14 @@ class Blocks:
 
     def append(self, columns: Mapping[Path, Iterable[str]]) -> None:
         """Append a block to each file, and its hashes once all of them are on disk."""
+        added: Hashes = {}
         for path, texts in columns.items():
             data = "".join(f"{text}\n" for text in texts).encode()
             append(path, data)
-            self.hashes.setdefault(path.name, []).append(hashlib.sha256(data).hexdigest())
-        self.write()
+            added[path.name] = [hashlib.sha256(data).hexdigest()]
+            self.hashes.setdefault(path.name, []).extend(added[path.name])
+        append(self.path, _line(added).encode())
+        self.known = True
 
     def add_whole(self, path: Path) -> None:
         """Also keep the hash of a file that is not written in blocks."""
@@ -65,7 +68,7 @@ class Blocks:
 
     def write(self) -> None:
         self.known = True
-        write_text(self.path, json.dumps(self.hashes, indent=0) + "\n")
+        write_text(self.path, _line(self.hashes))
 
     def damaged(self, folder: Path) -> list[str]:
         """The names of the damaged files."""
@@ -78,11 +81,27 @@ class Blocks:
 
 
 def read_hashes(path: Path) -> Hashes:
+    """The hashes of a file. An incomplete last line is ignored: its block was being written when the process was
+    killed.
+    """
     try:
-        found = parse_json(path.read_text("utf-8"))
-        return {str(name): [str(one) for one in own] for name, own in found.items()}
+        text = path.read_text("utf-8")
+        try:
+            parts = [parse_json(text)]  # earlier versions wrote one value in many lines
+        except ValueError:
+            parts = [parse_json(line) for line in text.split("\n")[:-1]]
+        found: Hashes = {}
+        for name, own in ((name, own) for part in parts for name, own in part.items()):
+            found.setdefault(str(name), []).extend(map(str, own))
     except (ValueError, TypeError, AttributeError):
-        raise ValueError(f"{path} is damaged: restore it, or remove it if the files next to it are unchanged") from None
+        parts = []
+    if not parts:
+        raise ValueError(f"{path} is damaged: restore it, or remove it if the files next to it are unchanged")
+    return found
+
+
+def _line(hashes: Hashes) -> str:
+    return json.dumps(hashes) + "\n"
 
 
 def block_hashes(path: Path, lines: int, size: int) -> list[str]:

@@ -14,6 +14,8 @@ from heed.data.pretraining import MaskedBatch, PairSettings, RowShape
 from heed.data.streams import IGNORED
 from heed.evaluation.masked_words import masked_scores
 from heed.models.abilities import PredictsMaskedWords
+from heed.products.mask_filler import MaskFiller
+from heed.products.pair_classifier import PairClassifier
 from heed.tasks.base import Metric, Objective, Prepared
 from heed.tasks.pretraining import Measure, Pretraining
 from heed.training.loss import Loss, Part, chunked_cross_entropy
@@ -52,7 +54,7 @@ class MaskedLoss:
 
 class MaskedLanguage(Pretraining):
     name, title, Settings = "masked", "Masked language model", PairSettings
-    perplexity = True
+    perplexity, products = True, (MaskFiller, PairClassifier)
     needs, best = PredictsMaskedWords, "loss"
     metrics = (
         Metric("loss", "loss", False, lambda: "-log p per hidden token", 3),

@@ -86,7 +86,7 @@ class QuestionAnswering(TokenTask):
         wrong = [own for one in train if (own := one.misaligned)]
         if wrong and data.misaligned == "refuse":
             raise ValueError(
-                f"{wrong[0]}; fix it, or set data.misaligned to 'leave out' ({len(wrong):,} such questions)"
+                f"{wrong[0]}; fix it, or set data.misaligned to 'leave out' (such questions: {len(wrong):,})"
             )
         note = f"Skipped, for example: {wrong[0]}." if wrong else ""
         train = [one for one in train if not one.misaligned]

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -51,12 +51,12 @@ def place(
             needed[span.text] -= 1
             lost.append(span)
     lost.reverse()
-    numbers = _foreign_numbers(source, translation, wrong)
+    numbers = deque(_foreign_numbers(source, translation, wrong))
     edits = [(*at, "") for at in wrong]
     inserted = []
     for span in lost:
         if numbers and _NUMBER.fullmatch(span.text):
-            edits.append((*numbers.pop(0), span.text))
+            edits.append((*numbers.popleft(), span.text))
         else:
             inserted.append(span)
     edits += _insertions(source, inserted, translation, links, first)
@@ -64,10 +64,16 @@ def place(
 
 
 def _foreign_numbers(source: str, translation: str, wrong: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The numbers of a translation that its source does not have."""
+    """The numbers of a translation that its source does not have, outside of `wrong`, which is sorted."""
     known = {match[0] for match in _NUMBER.finditer(source)}
-    matches = [match.span() for match in _NUMBER.finditer(translation) if match[0] not in known]
-    return [(start, end) for start, end in matches if all(end <= left or right <= start for left, right in wrong)]
+    found, following = [], deque(wrong)
+    for match in _NUMBER.finditer(translation):
+        start, end = match.span()
+        while following and following[0][1] <= start:
+            following.popleft()
+        if match[0] not in known and (not following or end <= following[0][0]):
+            found.append((start, end))
+    return found
 
 
 def _insertions(

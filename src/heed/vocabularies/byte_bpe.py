@@ -2,7 +2,7 @@
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ NAMES = {
     "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "sep_token": "</s>", "pad_token": "<pad>",
     "cls_token": "<s>", "mask_token": "<mask>",
 }  # fmt: skip
+MOST_CHARACTERS = 256  # of a piece whose merge is looked for; those of GPT-2 have up to 128
 VOCAB, MERGES, SPECIAL = "vocab.json", "merges.txt", "special_tokens_map.json"
 _PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that byte-level BPE writes as they are
 _UNPRINTABLE = [byte for byte in range(256) if byte not in _PRINTABLE]  # and those it writes as characters from 256
@@ -72,14 +73,16 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
 
     config = files.parse_json(contents.get(CONFIG))
     ids, merges, name = _from_json(contents[TOKENIZER]) if TOKENIZER in contents else _from_parts(contents)
+    added = files.added_tokens(contents, NAMES.values()).values()
     try:
         tokenizer = Tokenizer(models.BPE(vocab=ids, merges=merges, continuing_subword_prefix="", end_of_word_suffix=""))
     except Exception as error:  # tokenizers raises no more specific error
         raise ValueError(f"{name} is damaged: {error}") from error
+    check_merges(ids, merges, {*NAMES.values(), *(token["content"] for token in added)}, name)
     prefix_space = bool(config.get("add_prefix_space"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
     tokenizer.decoder = decoders.ByteLevel()
-    added = [AddedToken(**token) for token in files.added_tokens(contents, NAMES.values()).values()]
+    added = [AddedToken(**token) for token in added]
     known = {token.content for token in added}
     special = [token for token in _special(contents, config) if token["content"] not in known]
     tokenizer.add_tokens([*added, *(AddedToken(**{**token, "special": True}) for token in special)])
@@ -112,18 +115,31 @@ def _from_json(file: File) -> tuple[dict[str, int], list[tuple[str, str]], str]:
     byte_level = pre_tokenizer.get("type") == "ByteLevel" and pre_tokenizer.get("use_regex", True)
     if "merges" not in model or not byte_level or settings.get("normalizer"):
         raise ValueError(f"{file.path} is not byte-level BPE, as BART and RoBERTa use: heed cannot read it")
-    merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
-    return _checked(model.get("vocab"), file.path), merges, file.path
+    return _checked(model.get("vocab"), file.path), merges_of(model, file.path), file.path
+
+
+def merges_of(model: Mapping[str, Any], path: str) -> list[tuple[str, str]]:
+    """The merges of the model of a tokenizer.json, which are strings or lists."""
+    merges = model["merges"] if isinstance(model["merges"], list) else [model["merges"]]
+    found = [tuple(own.split(" ")) if isinstance(own, str) else own for own in merges]
+    for own in found:
+        if not isinstance(own, tuple | list) or len(own) != 2 or not all(isinstance(part, str) for part in own):
+            raise ValueError(f"{path} is damaged: its merge {own!r} is not two pieces")
+    return [tuple(own) for own in found]
 
 
 def _from_parts(contents: Mapping[str, File]) -> tuple[dict[str, int], list[tuple[str, str]], str]:
     """The table and the merges of a vocab.json and a merges.txt."""
     vocab, merges = contents[VOCAB], contents[MERGES]
-    ids = _checked(files.parse_json(vocab), vocab.path)
+    return _checked(files.parse_json(vocab), vocab.path), read_merges(merges), merges.path
+
+
+def read_merges(file: File) -> list[tuple[str, str]]:
+    """The merges of a merges.txt."""
     try:
-        lines = merges.content.decode("utf-8").split("\n")
+        lines = file.content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{merges.path} is damaged: it is not text ({error})") from error
+        raise ValueError(f"{file.path} is damaged: it is not text ({error})") from error
     pairs = []
     for number, line in enumerate(lines, 1):
         line = line.removesuffix("\r")
@@ -131,9 +147,24 @@ def _from_parts(contents: Mapping[str, File]) -> tuple[dict[str, int], list[tupl
             pairs.append(tuple(line.split(" ")))
             if len(pairs[-1]) != 2:
                 raise ValueError(
-                    f"{merges.path}, line {number}, is {line!r}; a merge must be two pieces separated by a space"
+                    f"{file.path}, line {number}, is {line!r}; a merge must be two pieces separated by a space"
                 )
-    return ids, pairs, merges.path
+    return pairs
+
+
+def check_merges(ids: Mapping[str, int], merges: Iterable[Sequence[str]], added: Collection[str], path: str) -> None:
+    """Refuse a table with a piece whose merge is missing: texts would be split into other pieces. Pieces that no two
+    others make are allowed: they were added by hand.
+    """
+    made = {"".join(merge) for merge in merges}
+    for piece in ids:
+        if piece in made or piece in added or len(piece) > MOST_CHARACTERS:
+            continue
+        if any(piece[:end] in ids and piece[end:] in ids for end in range(1, len(piece))):
+            raise ValueError(
+                f"{path} is damaged: the vocabulary has {piece!r}, but no merge makes it; copy all files of the "
+                "tokenizer again"
+            )
 
 
 def read(folder: Path) -> tuple[ByteBPE, ByteBPE]:

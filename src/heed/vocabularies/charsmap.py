@@ -1,5 +1,7 @@
 """The character normalization map of SentencePiece: a trie of the strings that it replaces, and their replacements."""
 
+import base64
+import binascii
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +23,24 @@ def precompiled(charsmap: bytes, path: str) -> "Precompiled":
             f"{path} is damaged: its character normalization map refers to what it does not have; copy it again"
         )
     return Precompiled(charsmap)
+
+
+def check_normalizer(settings: object, path: str) -> None:
+    """Refuse a damaged map among the normalizers of a tokenizer.json."""
+    waiting = [settings]
+    while waiting:
+        own = waiting.pop()
+        if not isinstance(own, dict):
+            continue
+        if own.get("type") == "Precompiled":
+            try:
+                precompiled(base64.b64decode(str(own.get("precompiled_charsmap")), validate=True), path)
+            except binascii.Error as error:
+                raise ValueError(
+                    f"{path} is damaged: its character normalization map is not base64 ({error})"
+                ) from error
+        if isinstance(own.get("normalizers"), list):
+            waiting += own["normalizers"]
 
 
 def _is_sound(charsmap: bytes) -> bool:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heed.vocabularies import files
-from heed.vocabularies.byte_bpe import BYTES, MERGES, VOCAB, ByteBPE
+from heed.vocabularies.byte_bpe import BYTES, MERGES, VOCAB, ByteBPE, check_merges, merges_of, read_merges
+from heed.vocabularies.charsmap import check_normalizer
 from heed.vocabularies.fast_tokenizer import FastTokenizer
 from heed.vocabularies.files import CONFIG, TOKENIZER, File
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
@@ -36,21 +37,61 @@ def _build_tokenizer(contents: Mapping[str, File]) -> "Tokenizer":
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     file = contents.get(TOKENIZER) or contents[VOCAB]
+    ids, merges = _from_json(file) if TOKENIZER in contents else _from_parts(contents)
+    added = files.added_tokens(contents)
+    _check_bytes(ids, added, file.path)
     try:
         if TOKENIZER in contents:
             tokenizer = Tokenizer.from_str(file.content.decode("utf-8"))
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
+            tokenizer.model.dropout = None
         else:
-            lines = contents[MERGES].content.decode("utf-8").splitlines()
-            merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-            tokenizer = Tokenizer(models.BPE(vocab=files.parse_json(file), merges=merges))
+            tokenizer = Tokenizer(models.BPE(vocab=ids, merges=merges))
             tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
             tokenizer.decoder = decoders.ByteLevel()
     except Exception as error:  # tokenizers raises no more specific error
         raise ValueError(f"{file.path} is damaged: {error}") from error
+    if merges is not None:
+        path = (contents.get(TOKENIZER) or contents[MERGES]).path
+        check_merges(ids, merges, {END, *(token["content"] for token in added.values())}, path)
     if tokenizer.token_to_id(END) is None or type(tokenizer.pre_tokenizer).__name__ != "ByteLevel":
-        raise ValueError(f"{file.path} is not byte-level BPE with {END}, as GPT-2 uses: heed cannot read it")
+        raise _foreign(file.path)
     tokenizer.add_special_tokens([AddedToken(END, special=True, normalized=True)])
     return tokenizer
+
+
+def _foreign(path: str) -> ValueError:
+    return ValueError(f"{path} is not byte-level BPE with {END}, as GPT-2 uses: heed cannot read it")
+
+
+def _from_json(file: File) -> tuple[dict[str, int], list[tuple[str, str]] | None]:
+    """The table and the merges of a tokenizer.json; None if its pieces need none. What the library would read and
+    then panic over is refused.
+    """
+    settings = files.parse_json(file)
+    model = settings.get("model")
+    foreign = ("continuing_subword_prefix", "end_of_word_suffix")
+    if not isinstance(model, dict) or "merges" not in model or any(model.get(name) for name in foreign):
+        raise _foreign(file.path)
+    check_normalizer(settings.get("normalizer"), file.path)
+    ids, merges = files.check_ids(model.get("vocab"), file.path), merges_of(model, file.path)
+    return ids, None if model.get("ignore_merges") else merges
+
+
+def _from_parts(contents: Mapping[str, File]) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    vocab = contents[VOCAB]
+    return files.check_ids(files.parse_json(vocab), vocab.path), read_merges(contents[MERGES])
+
+
+def _check_bytes(ids: Mapping[str, int], added: Mapping[int, object], path: str) -> None:
+    """Refuse a table that lost a byte, which would be left out of every text: its id is missing too. A vocabulary
+    that was learned without some bytes has no such gap.
+    """
+    missing = [byte for char, byte in BYTES.items() if char not in ids]
+    known = {*ids.values(), *added}
+    if missing and len(known) <= max(known, default=-1):
+        raise ValueError(f"{path} is damaged: it has no piece for byte 0x{missing[0]:02X}; copy it again")
 
 
 def read(folder: Path) -> tuple[GPT2Vocabulary, GPT2Vocabulary]:

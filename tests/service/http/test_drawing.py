@@ -100,7 +100,7 @@ def test_without_a_seed_one_is_drawn_and_told(service):
         ({"model": "classes", "complete": encoded(b"no")}, 400, "the image is not an image that Pillow can read"),
         ({"model": "classes", "complete": encoded(png()), "keep": 1}, 400, "keep"),
         ({"model": "classes", "enlarge": encoded(png())}, 400, "the model does not enlarge images"),
-        ({"model": "enlarge"}, 400, "the model enlarges images: give one"),
+        ({"model": "enlarge"}, 400, "the model enlarges images: set enlarge to a small image"),
         ({"model": "enlarge", "enlarge": encoded(b"no")}, 400, "the image is not an image that Pillow can read"),
     ],
 )

@@ -1,5 +1,7 @@
 """Batches: what goes together, whose turn it is, and what is cancelled."""
 
+import os
+import sys
 import threading
 import time
 
@@ -287,3 +289,21 @@ def test_closing_cancels_waiting_jobs(worker, model):
     with pytest.raises(Cancelled):
         wait_for_results(waiting)
     assert worker.submit.__self__ is worker and not worker.thread.is_alive()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
+@pytest.mark.parametrize("yielding", [False, True])
+def test_a_yielding_worker_has_a_lower_priority_than_the_process(yielding):
+    found = []
+
+    def run(key, items):
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        return items
+
+    worker = BatchWorker("own", run, max_wait=0, max_tokens=100, yielding=yielding)
+    try:
+        wait_for_results(worker.submit(Ticket(), "a", ["x"], [1]))
+    finally:
+        worker.close()
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    assert found == [min(19, usual + queue.YIELDING_NICE) if yielding else usual]

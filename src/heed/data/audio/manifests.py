@@ -1,15 +1,9 @@
 """Lists of recordings and transcripts in the formats of various corpora."""
 
-import io
-import lzma
-import math
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from heed.data import readers
 from heed.files import check_file
@@ -19,7 +13,6 @@ FSDD = re.compile(r"(\d)_([^_]+)_(\d+)\.(?:wav|flac|ogg)")
 FSDD_TEST = 5  # the first recordings of each speaker and digit are the test
 INDEX = "index.tsv"
 STORED = "mfcc*.npy*"
-SCALE = re.compile(r"_x(\d+)\.")  # stored as whole numbers of this many parts
 SHOWN = 3  # missing files that an error names
 
 
@@ -127,37 +120,6 @@ def stored(path: Path, split: str) -> Iterator[Utterance]:
 
 def clean(text: str) -> str:
     return " ".join(text.split())
-
-
-def _array(file: BinaryIO) -> np.ndarray:
-    """The array in a .npy file; np.load would allocate whatever size the file declares."""
-    data = file.read()
-    start = io.BytesIO(data)  # a file would allocate whatever size of header it declares
-    major, minor = np.lib.format.read_magic(start)
-    if major not in (1, 2, 3):
-        raise ValueError(f"its format has version {major}.{minor}, and 1 to 3 are known")
-    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-    shape, by_column, kind = read(start)
-    values = np.frombuffer(data, kind, offset=start.tell())
-    if values.size != math.prod(shape):
-        raise ValueError(f"it declares {math.prod(shape):,} values and has {values.size:,}")
-    return values.reshape(shape, order="F" if by_column else "C")
-
-
-@lru_cache(maxsize=1)
-def stored_features(path: Path) -> np.ndarray:
-    """The array (frames, values) of stored features, plain or .xz, as scaled integers if its name says so."""
-    try:
-        with lzma.open(path) if path.suffix == ".xz" else open(path, "rb") as file:
-            values = _array(file)
-    except Exception as error:  # of numpy's reader, which raises errors of many kinds
-        why = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(f"{path} is damaged, or not a NumPy array ({why}): copy it again") from None
-    if values.ndim != 2 or values.dtype.kind not in "fiu":
-        raise ValueError(f"{path} has the shape {values.shape}; features must be a table of numbers")
-    scale = SCALE.search(path.name)
-    values = values.T if values.shape[0] < values.shape[1] else values
-    return values.astype(np.float32) / (float(scale[1]) if scale else 1.0)
 
 
 FORMS = {"tsv": table, "ljspeech": ljspeech, "fsdd": fsdd, "mfcc": stored}

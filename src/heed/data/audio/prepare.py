@@ -15,8 +15,8 @@ import torch
 from heed.audio import files
 from heed.audio.features import stretch
 from heed.audio.resampling import change_speed
-from heed.data.audio import manifests
 from heed.data.audio.manifests import Utterance
+from heed.data.audio.stored_features import open_features
 from heed.data.prepare import cached, digest
 from heed.files import atomic_folder, open_checked, sha256, write_sums
 from heed.vocabularies.sound import SoundFeatures
@@ -75,7 +75,7 @@ def features_of(config: Any, utterances: Sequence[Utterance]) -> SoundFeatures:
     stored = {own.path for own in utterances if own.frames is not None}
     if stored and any(own.frames is None for own in utterances):
         raise ValueError("data.audio mixes recordings and stored features: use one kind")
-    sizes = {manifests.stored_features(path).shape[1] for path in stored}
+    sizes = {open_features(path).size for path in stored}
     if len(sizes) > 1:
         raise ValueError(f"data.audio: the stored features have different sizes ({', '.join(map(str, sorted(sizes)))})")
     return SoundFeatures(config.settings(given=sizes.pop() if sizes else 0))
@@ -169,12 +169,12 @@ def computed(own: Utterance, features: SoundFeatures, speeds: Sequence[float] = 
     """The features of a recording at each speed."""
     if own.frames is not None:
         first, count = own.frames
-        values = manifests.stored_features(own.path)
+        values = open_features(own.path)
         if first + count > len(values):
             raise ValueError(
                 f"{own.path} has {len(values):,} frames; {own.name} would be {first:,} to {first + count:,}"
             )
-        frames = torch.from_numpy(values[first : first + count])
+        frames = torch.from_numpy(values.frames(first, count))
         return [stretch(frames, speed).numpy() for speed in speeds]
     sound = files.read(own.path)
     made = []

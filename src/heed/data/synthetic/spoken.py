@@ -1,12 +1,14 @@
 """Spoken corpora from text: espeak-ng reads each line aloud, in several voices and at several speeds."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +20,8 @@ from heed.files import atomic_folder
 PROGRAM = "espeak-ng"
 VOICES = ("m1", "m2", "m3", "m4", "m5", "m6", "m7", "f1", "f2", "f3", "f4", "f5")  # variants that every language has
 SPEEDS = (130, 145, 160, 175)  # words a minute
+CHAT = re.compile(r"[ㄱ-ㆎ~〜～]|\^\^")  # espeak-ng reads letters of Hangul as sounds, and ~ as "tilde"
+SPELLINGS = "chat spellings such as ㅋㅋ, ㅠㅠ, ~ or ^^"
 MANIFEST, OTHER = "manifest.tsv", "translation.tsv"
 
 
@@ -44,16 +48,26 @@ class Speaking:
                 raise ValueError(f"{name!r} is not a language or a voice: espeak-ng --voices lists them")
 
 
-def lines_of(path: Path) -> list[tuple[str, str]]:
+class Lines(NamedTuple):
+    """Texts to speak and to write, and the number of lines left out because nobody says what they spell."""
+
+    texts: list[tuple[str, str]]
+    left_out: int
+
+
+def lines_of(path: Path) -> Lines:
     """The spoken text and, after a tab, the written text; without a tab both are the same."""
-    found = []
+    found, left_out = [], 0
     for line in readers.lines(path):
         spoken, tab, text = line.partition("\t")
-        if spoken.strip():
+        if CHAT.search(spoken):
+            left_out += 1
+        elif spoken.strip():
             found.append((" ".join(spoken.split()), " ".join((text if tab else spoken).split())))
     if not found:
-        raise ValueError(f"{path}: there is nothing to read aloud")
-    return found
+        why = f": all {left_out:,} lines have {SPELLINGS}" if left_out else ""
+        raise ValueError(f"{path}: there is nothing to read aloud{why}")
+    return Lines(found, left_out)
 
 
 def speak(lines: Sequence[tuple[str, str]], how: Speaking, out: Path, tell: Callable[[int], None]) -> int:

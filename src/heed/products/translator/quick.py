@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ from heed.vocabularies.sentencepiece import Subwords
 
 FILES = ("config.json", "model.safetensors", "shortlist.txt")
 BUDGET = 4096  # subwords in a batch, as everywhere
+MODELS, KIND = ("transformer",), "sentencepiece"  # what `remember` takes of the models that Heed trains
+MAX_BYTES = 2**30  # of the weights of a model that is converted for a few sentences
 NO_PENALTIES = {"repetition_penalty": 1.0, "rerank": "none", "sample": False}
 Stamps = dict[str, list[int] | None]
 
@@ -84,6 +87,20 @@ def remember(folder: Path, before: Stamps, translator: Any) -> None:
     }
     with suppress(OSError):  # a read-only disk
         write_json(conversion / _note(folder), facts | {"sha256": json_digest(facts)})
+
+
+def convertible(folder: Path) -> bool:
+    """Whether `remember` would record a model after a search on the CPU, as far as its config says, and converting it
+    takes a few seconds at most.
+    """
+    try:
+        facts = settings.parse_json((folder / FILES[0]).read_text("utf-8"))
+        kinds = {facts["processors"][side]["kind"] for side in ("source", "target")}
+        name, size = facts["model"]["name"], (folder / FILES[1]).stat().st_size
+    except (OSError, ValueError, KeyError, TypeError):  # which the usual way reports
+        return False
+    single = name in MODELS and kinds == {KIND} and "directions" not in facts
+    return single and size <= MAX_BYTES and find_spec("ctranslate2") is not None
 
 
 def records(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -216,7 +216,7 @@ def settings(f: Findings) -> str:
 
 
 def _tokens(f: Findings) -> str:
-    return "target tokens per second" if f.recipe.task.searches else "tokens a second"
+    return "target tokens per second" if f.recipe.task.searches else "tokens per second"
 
 
 def _rows(title: str, rows: Mapping[str, str], kind: str = "") -> str:

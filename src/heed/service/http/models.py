@@ -105,19 +105,22 @@ class ServedModel:
         return ServedModel(self.name, source, target, self.translator.toward(source, target), *workers)
 
     def warm_up(self, sentences: int = 1) -> None:
-        """Build now what the first batches of up to this many sentences would build: an engine may have workers for
-        each size.
+        """Build now what the first batches of up to this many sentences would build: on a CPU an engine may have
+        workers for each size, on a GPU kernels for few, some and many rows.
         """
         translator = self.translator.toward(*self.pairs[0]) if self.directions else self.translator
-        sizes = range(sentences, 0, -1) if translator.device.type == "cpu" else [1]
-        for count in {workers_and_threads(size, torch.get_num_threads()): size for size in sizes}.values():
+        if translator.device.type == "cpu":
+            sizes = {workers_and_threads(size, torch.get_num_threads()): size for size in range(sentences, 0, -1)}
+        else:
+            sizes = {power: 1 << power for power in range(sentences.bit_length())}
+        for count in sizes.values():
             translator.translate(["."] * count)
 
     def start(self, on_batch: OnBatch, **sizes: int | float) -> None:
         self.worker = self.slow_worker = BatchWorker(self.name, self.run, on_batch=on_batch, **sizes)
         if self.translator.device.type == "cpu":  # a GPU does one thing at a time
             twin = ServedModel(self.name, self.source, self.target, self.translator.twin(), directions=self.directions)
-            self.slow_worker = BatchWorker(f"{self.name}-slow", twin.run, on_batch=on_batch, **sizes)
+            self.slow_worker = BatchWorker(f"{self.name}-slow", twin.run, on_batch=on_batch, yielding=True, **sizes)
 
     @property
     def workers(self) -> list[BatchWorker]:

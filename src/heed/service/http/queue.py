@@ -6,6 +6,8 @@ sentence overtakes a book, and the book still makes progress while sentences kee
 
 import heapq
 import logging
+import os
+import sys
 import threading
 import time
 from collections import deque
@@ -21,6 +23,7 @@ SHARED_BATCH_SECONDS = 0.04  # while BUSY_REQUESTS came within BUSY_SECONDS: the
 BUSY_REQUESTS, BUSY_SECONDS = 4, 2.0
 MIN_BATCH_TOKENS = 64  # however slow the machine is
 INITIAL_BATCH_TOKENS = 256  # until the speed of the machine is known
+YIELDING_NICE = 10
 log = logging.getLogger("heed.service")
 
 RunBatch = Callable[[Hashable, list[Any]], Sequence[Any]]
@@ -68,13 +71,14 @@ class BatchWorker:
     """A thread that processes the queue batch by batch. `run(key, items)` returns a result for each item.
 
     A batch has at most `max_tokens` and `max_jobs`; a job waits up to `max_wait` seconds for others. `on_batch` is called after each.
+    On Linux, a `yielding` worker leaves the CPU to the other threads where they compete.
     """
 
     def __init__(
         self, name: str, run: RunBatch, *, max_wait: int | float, max_tokens: int, max_jobs: int = MAX_BATCH_JOBS,
-        on_batch: OnBatch | None = None,
+        on_batch: OnBatch | None = None, yielding: bool = False,
     ):  # fmt: skip
-        self.name, self.run, self.on_batch = name, run, on_batch
+        self.name, self.run, self.on_batch, self.yielding = name, run, on_batch, yielding
         self.max_wait, self.max_tokens, self.max_jobs = max_wait, max_tokens, max_jobs
         self.waiting: dict[Ticket, deque[Job]] = {}
         self.received: dict[Ticket, int | float] = {}  # what each waiting request has cost
@@ -139,6 +143,9 @@ class BatchWorker:
             self.waiting_cost += sign * job.cost
 
     def _run_batches(self) -> None:
+        if self.yielding and sys.platform == "linux":  # elsewhere, all threads of a process have one priority
+            own = threading.get_native_id()
+            os.setpriority(os.PRIO_PROCESS, own, min(19, os.getpriority(os.PRIO_PROCESS, own) + YIELDING_NICE))
         while (batch := self._next_batch()) is not None:
             try:
                 self._run_batch(batch)

@@ -1,5 +1,10 @@
 """English inflection: plurals, verb suffixes, articles."""
 
+IRREGULAR_PASTS = {
+    "do": "did", "drive": "drove", "get": "got", "go": "went", "make": "made", "sing": "sang", "swim": "swam",
+    "take": "took",
+}  # fmt: skip
+
 
 def plural(noun: str) -> str:
     """The plural of an English noun."""
@@ -23,6 +28,11 @@ def with_suffix(verb: str, suffix: str) -> str:
         return verb[:-1] + "ied"
     short = verb[-1] not in "aeiouwxy" and sum(letter in "aeiou" for letter in verb) == 1 and verb[-2] in "aeiou"
     return verb + (verb[-1] if short else "") + suffix
+
+
+def past(verb: str) -> str:
+    """The past of an English verb: went, took, cleaned."""
+    return IRREGULAR_PASTS.get(verb) or with_suffix(verb, "ed")
 
 
 def article(word: str) -> str:

@@ -5,7 +5,7 @@ A line is `Korean = English`. In it
   [a|b|c]   is one by speech level: plain, polite, formal
   <stem>    is a verb with the ending of the speech level; <춥,ㅂ> is irregular, <가+> past, 학생<이> the copula
   @stems    is a stem of a table, and in the English its translation: <@air>, @air
-  {slot}    is an entry of a table or a number; {slot:은} has a particle, {slot:a} and {slot:the} an article, {slot:s} a plural, {slot:n} one unless it is counted as one
+  {slot}    is an entry of a table or a number; {slot:은} has a particle, {slot:a} and {slot:the} an article, {slot:s} a plural, {slot:n} one unless it is counted as one, {slot:ed} and {slot:ing} are forms of a verb
   is~slot   agrees with the number of an entry: is or are, this or these
   word/x    has the tag x: words that share a tag are linked, as are those without any, and the two sides of a slot
 """
@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 from heed.data.synthetic.phrasebook import korean, numbers
 from heed.data.synthetic.phrasebook.clauses import Words
-from heed.data.synthetic.phrasebook.english_inflection import article, plural
+from heed.data.synthetic.phrasebook.english_inflection import article, past, plural, with_suffix
 from heed.data.synthetic.phrasebook.korean_inflection import (
     PARTICLES,
     Stem,
     attach_particle,
     final_consonant,
     past_stem,
+    with_final,
 )
 from heed.data.synthetic.splits import pick
 
@@ -124,6 +125,14 @@ def conjugated(word: str, level: str, asks: bool) -> str:
     return before + korean.final_verb(past_stem(verb) if past else verb, level, ending)
 
 
+def remarked(adjective: str, level: str, rng: Random) -> str:
+    """The stem of an adjective as a remark: 춥네요, 춥다."""
+    if level == "plain" and rng.random() < 0.6:
+        return adjective + "다"
+    open_stem = with_final(adjective, "") if final_consonant(adjective) == "ㄹ" else adjective
+    return open_stem + ("네" if level == "plain" else "네요")
+
+
 def english_words(entry: Entry, form: str) -> tuple[str, ...]:
     """The English of an entry with an article, or in the plural."""
     said, counted = entry.english, entry.number == "count"
@@ -131,6 +140,8 @@ def english_words(entry: Entry, form: str) -> tuple[str, ...]:
         return (*said[:-1], plural(said[-1])) if counted else said
     if form == "a":
         return (article(said[0]), *said) if counted else said
+    if form in ("ed", "ing"):
+        return (past(said[0]) if form == "ed" else with_suffix(said[0], "ing"), *said[1:])
     if form == "the":
         return said if entry.number == "name" else ("the", *said)
     return said
@@ -166,6 +177,8 @@ def realize(pattern: Pattern, tables: Tables, rng: Random, level: str) -> Drawn:
     source, target = choose(pattern.korean, rng, level), pattern.english
     for name in re.findall(r"@([a-z]+)", source):
         stem, said = pick(rng, tables.stems[name])
+        if source.endswith(f"<@{name}>") and not pattern.asks and rng.random() < 0.25:
+            source = source.replace(f"<@{name}>", remarked(stem.split(",")[0], level, rng))
         source = source.replace(f"@{name}", stem)
         target = re.sub(
             rf"@{name}(/\w+|)", lambda match, said=said: " ".join(word + match[1] for word in said.split()), target

@@ -248,6 +248,8 @@ def spoken(rng: Random, sentence: Sentence) -> Sentence:
     persons = any(isinstance(clause.object, Person) and clause.object is not WHAT for clause in clauses)
     casual = level in ("plain", "polite", "honorific") and not persons and rng.random() < 0.3
     bare = rng.random() < 0.25 and (form != "question" or bool(first.asks or level == "formal"))
+    if omitted:  # nothing is before the time then
+        sentence = sentence._replace(first=first._replace(time_first=False))
     return sentence._replace(level=level, omitted=omitted, casual=casual, bare=bare)
 
 

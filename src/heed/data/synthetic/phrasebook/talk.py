@@ -10,10 +10,12 @@ from heed.data.synthetic.phrasebook import (
     expressions_daily,
     expressions_home,
     expressions_outside,
+    expressions_talk,
     korean,
     patterns,
     sampling,
     topics,
+    topics_daily,
     topics_numbers,
     topics_outside,
 )
@@ -21,6 +23,7 @@ from heed.data.synthetic.phrasebook.clauses import HEAD, SECOND, VOCATIVE, Sente
 from heed.data.synthetic.phrasebook.korean_inflection import attach_particle
 from heed.data.synthetic.phrasebook.lexicon import FRIENDS
 from heed.data.synthetic.phrasebook.topic_words import TABLES
+from heed.data.synthetic.phrasebook.words import WORDS as LOOKED_UP
 from heed.data.synthetic.splits import pick
 
 OPENERS = 1 << 2 * SECOND  # the role of the words of an expression before a sentence
@@ -81,23 +84,45 @@ TOPICS = {
     "money": expressions_home.MONEY,
     "home": expressions_home.HOME,
     "trouble": expressions_outside.TROUBLE,
+    "questions": expressions_talk.QUESTIONS,
+    "moods": expressions_talk.MOODS,
+    "replies": expressions_talk.REPLIES,
+    "orders": expressions_talk.ORDERS,
+    "news": expressions_talk.NEWS,
 }
 EXPRESSIONS = [one for table in TOPICS.values() for one in read(table)]
 STATED = {one.korean for one in EXPRESSIONS if not one.asks}
 CLEAR = {one.korean for one in EXPRESSIONS if one.asks} - STATED  # questions that are nothing else without their mark
 SHORT = [  # what is said most: drawn more often than the rest
     one
-    for name in ("greetings", "thanks", "apologies", "answers", "feelings")
+    for name in ("greetings", "thanks", "apologies", "answers", "feelings", "questions", "moods", "replies", "orders")
     for one in read(TOPICS[name])
     if len(one.korean.split()) <= 2
 ]
 FIRST = [one for name in ("greetings", "thanks", "apologies") for one in read(TOPICS[name]) if not one.asks]
 BEFORE_NAMES = {*FIRST}  # others might take the name for their object
+ANSWERED = [one for one in read(TOPICS["answers"]) if one.english in ("Yes.", "No.", "Of course.", "Okay.")]
+NAMED_LAST = {  # in English: Thank you, Minsu
+    *FIRST,
+    *[one for one in read(TOPICS["wishes"]) if not one.asks],
+    *[
+        one
+        for one in EXPRESSIONS
+        if one.english in ("I love you.", "I miss you.", "I missed you.", "Good.", "Well done.")
+    ],
+}
+CALLED = {
+    "선생님": "teacher", "엄마": "Mom", "아빠": "Dad", "할머니": "Grandma", "할아버지": "Grandpa", "여러분": "everyone",
+    "친구야": "my friend",
+}  # fmt: skip
+WORDS = [(source, target) for source, target in LOOKED_UP.items() if source not in STATED]
 EXAMPLES = [  # of what one may ask of a model that was trained on the phrasebook
     read(TOPICS[name])[0] for name in ("greetings", "introductions", "shopping", "directions", "weather", "times")
 ]
 PATTERNS = [
-    one for table in (topics.PATTERNS | topics_numbers.PATTERNS | topics_outside.PATTERNS).values() for one in table
+    one
+    for table in (topics.PATTERNS | topics_daily.PATTERNS | topics_numbers.PATTERNS | topics_outside.PATTERNS).values()
+    for one in table
 ]
 
 
@@ -126,19 +151,38 @@ def expression_line(rng: Random) -> Line:
     mark = final_mark(rng, one.korean, one.asks, chat=True)
     if rng.random() < 0.85:
         return Line((*heads[0][:-1], (source[-1] + mark, 1)), tuple(heads[1]), one.english[-1], ())
-    friend, formal, comma = pick(rng, FRIENDS), rng.random() < 0.5, "," * (rng.random() < 0.7)
-    called = [friend.name, "씨"] if formal else [attach_particle(friend.name, "아")]
+    called, name = draw_vocative(rng)
+    comma = "," * (called[0] in CALLED or rng.random() < 0.7)  # 엄마 어디 있어? asks where she is
     if one not in BEFORE_NAMES or rng.random() < 0.6:
         called[-1] += comma
         source[-1] += mark
         ko = [*[(text, 2) for text in called], *[(text, 1) for text in source]]
-        en = [(friend.english[0] + ",", 2), *heads[1]]
     else:
         source[-1] += comma
         called[-1] += mark
         ko = [*[(text, 1) for text in source], *[(text, 2) for text in called]]
-        en = [*heads[1][:-1], (target[-1] + ",", 1), (friend.english[0], 2)]
+    if one in NAMED_LAST:
+        en = [*heads[1][:-1], (target[-1] + ",", 1), *[(text, 2) for text in name]]
+    else:
+        en = [*[(text, 2) for text in name[:-1]], (name[-1] + ",", 2), *heads[1]]
     return Line(tuple(ko), tuple(en), one.english[-1], ())
+
+
+def draw_vocative(rng: Random) -> tuple[list[str], list[str]]:
+    """Whom one speaks to, in both languages: 민수 씨, 민수야, 선생님."""
+    if rng.random() < 0.3:
+        called = pick(rng, (*CALLED,))
+        return [called], CALLED[called].split()
+    friend = pick(rng, FRIENDS)
+    return [friend.name, "씨"] if rng.random() < 0.5 else [attach_particle(friend.name, "아")], [*friend.english]
+
+
+def word_line(rng: Random) -> Line:
+    """A word alone, as one looks it up."""
+    source, target = pick(rng, WORDS)
+    *words, last = source.split()
+    ko = [*words, last + pick(rng, ("", "", "", ".", "!"))]
+    return Line(tuple((text, 1) for text in ko), tuple((text, 1) for text in target.split()), ".", ())
 
 
 def pattern_line(rng: Random) -> Line:
@@ -162,17 +206,18 @@ def sentence_line(sentence: Sentence, english_words: Words) -> Line:
 
 def composed_line(rng: Random) -> Line:
     """A sentence of the grammar or of a pattern."""
-    if rng.random() < 0.65:
+    if rng.random() < 0.72:
         return pattern_line(rng)
     sentence = sampling.draw(rng)
     return sentence_line(sentence, tuple(english.realize(sentence)))
 
 
 def opened_line(rng: Random) -> Line:
-    """A set expression and then a sentence: 안녕하세요. 저는 민수예요."""
-    one, line = pick(rng, FIRST), composed_line(rng)
+    """A set expression and then a sentence or another: 안녕하세요. 저는 민수예요."""
+    one = pick(rng, ANSWERED if rng.random() < 0.4 else FIRST)
+    line = expression_line(rng) if rng.random() < 0.4 else composed_line(rng)
     source, target = one.korean.split(), said_first(one.english).split()
-    source[-1] += pick(rng, (".", ".", "!", ","))
+    source[-1] += pick(rng, (".", ".", "!", ",", ","))
     (text, role), *rest = line.english
     said = ((text[0].upper() + text[1:], role), *rest)
     return line._replace(
@@ -190,6 +235,6 @@ def draw_complete(rng: Random) -> Line:
 def draw(rng: Random) -> Line:
     """A line of the phrasebook, at random."""
     chance = rng.random()
-    if chance < 0.3:
-        return expression_line(rng)
-    return opened_line(rng) if chance < 0.33 else composed_line(rng)
+    if chance < 0.32:
+        return expression_line(rng) if chance < 0.29 else word_line(rng)
+    return opened_line(rng) if chance < 0.36 else composed_line(rng)

@@ -40,13 +40,13 @@ count | place spot | 은행 bank, 병원 hospital, 약국 pharmacy, 편의점 co
 count | place spot | 백화점 department_store, 식당 restaurant, 카페 cafe, 대학교 university, 도서관 library, 박물관 museum, 미술관 art_museum
 count | place spot | 시장 market, 공원 park, 극장 theater, 영화관 movie_theater, 주차장 parking_lot, 출구 exit, 입구 entrance, 매표소 ticket_office
 count | place spot | 엘리베이터 elevator, 슈퍼마켓 supermarket, 마트 supermarket, 서점 bookstore, 빵집 bakery, 미용실 hair_salon, 수영장 swimming_pool
-count | place spot | 터미널 terminal, 버스_터미널 bus_terminal, 관광_안내소 tourist_information_center, 회사 company, 교회 church, 해변 beach, 동물원 zoo
+count | place spot | 터미널 terminal, 버스_터미널 bus_terminal, 관광_안내소 tourist_information_center, 교회 church, 해변 beach, 동물원 zoo
 count | place spot | 택시_승강장 taxi_stand, 환전소 currency_exchange, 안내_데스크 information_desk, 현금_인출기 ATM, 체육관 gym, 가게 store, 다리 bridge
 name | city | 서울 Seoul, 부산 Busan, 제주도 Jeju_Island, 대구 Daegu, 인천 Incheon, 경주 Gyeongju, 대전 Daejeon, 광주 Gwangju, 강릉 Gangneung
 name | city area | 명동 Myeongdong, 강남 Gangnam, 홍대 Hongdae, 인사동 Insadong, 이태원 Itaewon, 동대문 Dongdaemun, 남산 Namsan
 name | station | 서울역 Seoul_Station, 강남역 Gangnam_Station, 시청역 City_Hall_Station, 홍대입구역 Hongik_University_Station, 부산역 Busan_Station
 name | station | 인천공항 Incheon_Airport, 김포공항 Gimpo_Airport, 명동 Myeongdong, 시청 City_Hall, 경복궁 Gyeongbokgung_Palace, 남대문시장 Namdaemun_Market
-name | abroad | 도쿄 Tokyo, 뉴욕 New_York, 런던 London, 파리 Paris, 베이징 Beijing, 베를린 Berlin, 로마 Rome, 시드니 Sydney
+name | city | 도쿄 Tokyo, 뉴욕 New_York, 런던 London, 파리 Paris, 베이징 Beijing, 베를린 Berlin, 로마 Rome, 시드니 Sydney
 name | country | 한국 Korea, 미국 America, 일본 Japan, 중국 China, 영국 England, 프랑스 France, 독일 Germany, 캐나다 Canada, 호주 Australia
 name | country | 인도 India, 베트남 Vietnam, 태국 Thailand, 러시아 Russia, 스페인 Spain, 이탈리아 Italy, 브라질 Brazil, 멕시코 Mexico
 name | national | 한국 Korean, 미국 American, 일본 Japanese, 중국 Chinese, 영국 British, 프랑스 French, 독일 German, 캐나다 Canadian
@@ -79,6 +79,22 @@ name | when | 오늘 today, 내일 tomorrow, 모레 the_day_after_tomorrow, 이�
 name | when | 오늘_저녁에 this_evening, 내일_아침에 tomorrow_morning, 내일_저녁에 tomorrow_evening, 나중에 later, 다음_달에 next_month, 주말에 on_the_weekend
 name | past | 어제 yesterday, 지난주에 last_week, 지난주말에 last_weekend, 어젯밤에 last_night, 작년에 last_year, 오늘_아침에 this_morning
 name | past | 지난달에 last_month, 그저께 the_day_before_yesterday
+name | now | 지금 now, 요즘 these_days, 요새 these_days
+name | goal | 학교 to_school, 회사 to_work, 집 home, 거기 there, 밖 outside, 해외 abroad, 고향 to_my_hometown, 친구_집 to_a_friend's_house
+name | cause | 일 work, 시험 the_exam, 비 the_rain, 눈 the_snow, 감기 a_cold, 돈 money, 날씨 the_weather, 회의 the_meeting, 숙제 homework
+name | cause | 면접 the_interview, 교통 traffic, 회사 the_company, 발표 the_presentation, 여행 the_trip, 사고 an_accident, 너 you, 가족 my_family
+name | since | 바빠서 I_am_busy, 피곤해서 I_am_tired, 아파서 I_am_sick, 비가_와서 it_is_raining, 눈이_와서 it_is_snowing, 졸려서 I_am_sleepy
+name | since | 시간이_없어서 I_have_no_time, 돈이_없어서 I_have_no_money, 추워서 it_is_cold, 더워서 it_is_hot, 감기에_걸려서 I_have_a_cold
+name | cond | 비가_오면 it_rains, 눈이_오면 it_snows, 시간이_있으면 I_have_time, 돈이_있으면 I_have_money, 날씨가_좋으면 the_weather_is_nice
+name | cond | 추우면 it_is_cold, 더우면 it_is_hot, 피곤하면 I_am_tired, 바쁘면 I_am_busy, 아프면 I_am_sick, 일이_끝나면 work_is_over
+name | act | 공부 study, 운동 exercise, 요리 cook, 청소 clean, 빨래 do_the_laundry, 설거지 do_the_dishes, 쇼핑 go_shopping, 산책 take_a_walk, 일 work
+name | act | 여행 travel, 수영 swim, 운전 drive, 노래 sing, 샤워 take_a_shower, 이사 move, 연습 practice, 등산 go_hiking, 낚시 go_fishing
+name | act | 출근 go_to_work, 퇴근 get_off_work, 야근 work_overtime, 예약 make_a_reservation, 주문 order, 졸업 graduate
+name | act | 준비 get_ready, 시작 start, 캠핑 go_camping, 외출 go_out, 데이트 go_on_a_date, 게임 play_games
+name | skill | 노래 sing, 요리 cook, 수영 swim, 운전 drive, 공부 study, 축구 play_soccer, 농구 play_basketball, 야구 play_baseball, 게임 play_games, 일 work
+count | shown | 영화 movie, 드라마 drama, 사진 photo, 경기 game, 그림 picture, 연극 play, 책 book, 영상 video
+count | watched | 영화 movie, 드라마 drama, 경기 game, 연극 play
+mass | watched | 텔레비전 television, 뉴스 the_news, 축구 soccer, 야구 baseball, 유튜브 YouTube
 name | meal | 아침 breakfast, 점심 lunch, 저녁 dinner
 name | vehicle | 버스 bus, 지하철 subway, 기차 train, 택시 taxi, 비행기 plane, 배 boat, 자동차 car
 count | leaves | 버스 bus, 기차 train, 비행기 plane, 지하철 subway, 첫차 first_train, 막차 last_train, 배 boat, 공항버스 airport_bus
@@ -87,7 +103,7 @@ count | event | 영화 movie, 수업 class, 회의 meeting, 공연 show, 경기 
 count | event | 결혼식 wedding, 축제 festival, 연극 play
 name | body | 머리 head, 목 throat, 허리 back, 다리 leg, 팔 arm, 발 foot, 무릎 knee, 손 hand, 어깨 shoulder, 귀 ear, 배 stomach
 name | illness | 감기 a_cold, 두통 a_headache, 열 a_fever, 기침 a_cough, 알레르기 allergies, 복통 a_stomachache, 몸살 body_aches
-count | spot | 학교 school
+count | spot | 학교 school, 회사 company
 name | parent | 엄마 Mom, 아빠 Dad, 할머니 Grandma, 할아버지 Grandpa
 name | inside | 부엌 in_the_kitchen, 거실 in_the_living_room, 방 in_the_room, 집 at_home, 학교 at_school, 사무실 at_the_office
 name | part | 아침에 in_the_morning, 오전에 in_the_morning, 오후에 in_the_afternoon, 저녁에 in_the_evening, 밤에 at_night
@@ -113,14 +129,14 @@ name | may | 문을_닫아도 close_the_door, 이거_먹어도 eat_this, 이거_
 name | may | 하나_물어봐도 ask_you_something, 뭐_좀_물어봐도 ask_you_something, 화장실에_가도 go_to_the_bathroom, 화장실_가도 go_to_the_bathroom
 name | may | 집에_가도 go_home, 지금_가도 go_now, 먼저_가도 go_first, 같이_가도 go_with_you, 여기_주차해도 park_here, 전화해도 call_you, 내일_와도 come_tomorrow
 name | may | 텔레비전을_켜도 turn_on_the_television, 에어컨을_켜도 turn_on_the_air_conditioner, 불을_꺼도 turn_off_the_light, 이거_가져가도 take_this
-name | ask | 문을_열어 open_the_door, 창문을_닫아 close_the_window, 창문을_열어 open_the_window, 불을_켜 turn_on_the_light, 불을_꺼 turn_off_the_light
+name | ask | 불을_켜 turn_on_the_light, 불을_꺼 turn_off_the_light
 name | ask | 에어컨을_켜 turn_on_the_air_conditioner, 에어컨을_꺼 turn_off_the_air_conditioner, 텔레비전을_켜 turn_on_the_television
 name | ask | 텔레비전을_꺼 turn_off_the_television, 소리를_줄여 turn_down_the_volume, 이름을_써 write_your_name, 여기에_사인해 sign_here
 name | ask | 주소를_알려 tell_me_the_address, 시간을_알려 tell_me_the_time, 이름을_알려 tell_me_your_name, 가격을_알려 tell_me_the_price
-name | ask | 사진을_보내 send_me_a_photo, 사진을_보여 show_me_a_photo, 방을_청소해 clean_the_room, 한국어를_가르쳐 teach_me_Korean
+name | ask | 사진을_보내 send_me_a_photo, 사진을_보여 show_me_a_photo, 한국어를_가르쳐 teach_me_Korean
 name | ask | 영어를_가르쳐 teach_me_English, 이거_고쳐 fix_this, 이거_번역해 translate_this, 다시_해 do_it_again, 내일_와 come_tomorrow, 빨리_와 come_quickly
 name | ask | 확인해 check_it, 설명해 explain_it, 다시_설명해 explain_it_again, 저를_기다려 wait_for_me, 짐을_옮겨 carry_the_luggage, 이거_포장해 wrap_this
-name | do | 빨래를_하 do_the_laundry, 설거지를_하 do_the_dishes, 밥을_먹 eat, 공부를_하 study, 운동을_하 exercise, 요리를_하 cook
+name | do | 빨래를_하 do_the_laundry, 설거지를_하 do_the_dishes, 공부를_하 study, 운동을_하 exercise, 요리를_하 cook
 name | do | 일을_하 work, 게임을_하 play_games, 노래를_하 sing, 산책을_하 take_a_walk, 샤워를_하 take_a_shower, 쇼핑을_하 go_shopping, 여행을_하 travel
 name | may | 카드로_계산해도 pay_by_card
 name | play | 피아노 the_piano, 기타 the_guitar, 드럼 the_drums
@@ -156,6 +172,20 @@ def _named() -> list[Entry]:
     return [Entry((one.name,), one.english, "name") for one in lexicon.FRIENDS]
 
 
+_SURNAMES = "김 Kim 이 Lee 박 Park 최 Choi 정 Jung 강 Kang 조 Cho 윤 Yoon"
+_GIVEN = """
+지민 Jimin 민지 Minji 지우 Jiwoo 현우 Hyunwoo 서준 Seojun 하은 Haeun 지수 Jisoo 수민 Sumin 영수 Youngsoo 지영 Jiyoung
+"""
+
+
+def _new_names() -> list[Entry]:
+    """Names with which people introduce themselves: 지민, 김민수."""
+    given = [*lexicon.word_pairs(_GIVEN), *[(one.name, *one.english) for one in lexicon.FRIENDS]]
+    whole = [((family + ko,), (surname, en)) for family, surname in lexicon.word_pairs(_SURNAMES) for ko, en in given]
+    alone = [((ko,), (en,)) for ko, en in lexicon.word_pairs(_GIVEN)] * 8
+    return [Entry(source, target, "name") for source, target in whole + alone]
+
+
 def _called(formal: bool) -> list[Entry]:
     """Names as one calls someone: 민수야, 민수 씨."""
     if formal:
@@ -186,4 +216,6 @@ def _stems() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-TABLES = Tables(_slots() | {"name": _named(), "friend": _called(False), "guest": _called(True)}, _stems())
+TABLES = Tables(
+    _slots() | {"name": _named(), "newname": _new_names(), "friend": _called(False), "guest": _called(True)}, _stems()
+)

@@ -1,4 +1,4 @@
-"""Everyday talk away from home, by topic: eating out, shopping, finding the way, traveling, the phone, health."""
+"""Everyday talk away from home, by topic: eating out, shopping, finding the way, traveling."""
 
 from heed.data.synthetic.phrasebook.patterns import read
 
@@ -9,13 +9,17 @@ _RESTAURANT = """
 {drink} (주세요|주십시오|부탁합니다|부탁드려요) = please give me {drink}.
 {drink:을} (주세요|주십시오) = please give me {drink}.
 {drink} 줘 = give me {drink}.
-{drink} 좀/s (주세요|주시겠어요|주실래요) = please give me some/s {drink}.
+{drink} 좀/s (주세요) = please give me some/s {drink}.
+{drink} 좀/s (주시겠어요|주실래요|주실 수 있어요|주실 수 있나요) = could you give me some/s {drink}?
 {drink} 좀/s 줘 = give me some/s {drink}.
-{dish} 좀/s (주세요|주시겠어요|주실래요) = please give me {dish:a}/s.
+{dish} 좀/s (주세요) = please give me {dish:a}/s.
+{dish} 좀/s (주시겠어요|주실래요|주실 수 있어요|주실 수 있나요) = could you give me {dish:a}/s?
 {table} (주세요|주십시오|부탁합니다|부탁드려요) = please give me {table:a}.
-{table} 좀/s (주세요|주시겠어요|주실래요|부탁드려요) = please give me {table:a}/s.
+{table} 좀/s (주세요|부탁드려요) = please give me {table:a}/s.
+{table} 좀/s (주시겠어요|주실래요|주실 수 있어요|주실 수 있나요) = could you give me {table:a}/s?
 {bill} (주세요|주십시오|부탁합니다|부탁드려요) = please give me {bill:the}.
-{bill} 좀/s (주세요|주시겠어요|주실래요|부탁드려요) = please give me {bill:the}/s.
+{bill} 좀/s (주세요|부탁드려요) = please give me {bill:the}/s.
+{bill} 좀/s (주실래요|주실 수 있어요|주실 수 있나요) = could you give me {bill:the}/s?
 {coffee} (주세요|부탁합니다|부탁드려요) = please give me {coffee:a}.
 {coffee} (한 잔|한잔|1잔|하나)/c (주세요|부탁합니다|부탁드려요|주십시오) = please give me {coffee:a}/c.
 {coffee} {coffees} (주세요|부탁합니다|부탁드려요|주십시오)/p = please/p give/p me/p {coffees} {coffee:s}.
@@ -27,10 +31,14 @@ _RESTAURANT = """
 {dish:이랑} {drink} (주세요|주문할게요) = please give me {dish:a} and {drink}.
 {dish} 하나 (주세요|부탁합니다|부탁드려요|주십시오)/p = please/p give/p me/p one {dish}.
 {dish} 두 개 (주세요|부탁합니다|부탁드려요)/p = please/p give/p me/p two {dish:s}.
-{drink} 더/m (주세요|주시겠어요|주실래요) = please give me more/m {drink}.
-{hot} 한 잔 더/m (주세요|주시겠어요|주실래요) = please give me another/m cup of {hot}.
-{cool} 한 잔 더/m (주세요|주시겠어요|주실래요) = please give me another/m glass of {cool}.
-{dish} 더/m (주세요|주시겠어요|주실래요) = please give me more/m {dish:s}.
+{drink} 더/m (주세요) = please give me more/m {drink}.
+{drink} 더/m (주시겠어요|주실래요) = could you give me more/m {drink}?
+{hot} 한 잔 더/m (주세요) = please give me another/m cup of {hot}.
+{hot} 한 잔 더/m (주시겠어요|주실래요) = could you give me another/m cup of {hot}?
+{cool} 한 잔 더/m (주세요) = please give me another/m glass of {cool}.
+{cool} 한 잔 더/m (주시겠어요|주실래요) = could you give me another/m glass of {cool}?
+{dish} 더/m (주세요) = please give me more/m {dish:s}.
+{dish} 더/m (주시겠어요|주실래요) = could you give me more/m {dish:s}?
 {dish:으로} (할게요|하겠습니다|할게|주세요) = I will have {dish:a}.
 {i:은}/i {dish:을} (먹을게요|먹을래요|먹겠습니다|먹을게|먹을래) = I/i will have {dish:a}.
 {i:은}/i {drink:을} (마실게요|마실래요|마시겠습니다|마실게|마실래) = I/i will drink {drink}.
@@ -105,7 +113,8 @@ _SHOPPING = """
 {goods:을} 사고 [싶어|싶어요|싶습니다] = I want to buy {goods:a}.
 {goods} 사고 [싶어|싶어요|싶습니다] = I want to buy {goods:a}.
 {goods:을} (찾고 있어요|찾고 있습니다|찾고 있어|찾아요|찾는데요) = I am looking for {goods:a}.
-{goods:을} (보여 주세요|보여 줘|보여 주십시오|보여 주시겠어요) = please show me {goods:a}.
+{goods:을} (보여 주세요|보여 줘|보여 주십시오) = please show me {goods:a}.
+{goods:을} (보여 주시겠어요|보여 주실래요) = could you show me {goods:a}?
 이/t {goods:을} (보여 주세요|보여 줘|보여 주십시오) = please show me this~goods/t {goods}.
 {goods:을} <사+> = I bought {goods:a}.
 {i:은}/i {past} {goods:을} <사+> = I/i bought {goods:a} {past}.
@@ -224,7 +233,7 @@ _TRAVEL = """
 {need:이} [필요해|필요해요|필요합니다] = I need {need:a}.
 {i:은}/i {need:이} [필요해|필요해요|필요합니다] = I/i need {need:a}.
 {need:이} (필요하세요|필요해요|필요해|필요하십니까) = do you need {need:a}?
-{need:이} (없어요|없습니다|없어) = I have no {need:s}.
+{need:이} (없어요|없습니다|없어) = I do not have {need:a}.
 {need} (있어요|있나요|있으세요|있어|있습니까) = do you have {need:a}?
 {lost:을} [잃어버렸어|잃어버렸어요|잃어버렸습니다] = I lost my {lost}.
 {i:은}/i {lost:을} [잃어버렸어|잃어버렸어요|잃어버렸습니다] = I/i lost my {lost}.
@@ -232,7 +241,8 @@ _TRAVEL = """
 {my}/m {lost:을} (못 찾겠어요|못 찾겠어|못 찾겠습니다) = I cannot find {my}/m {lost}.
 {my}/m {lost:이} (없어졌어요|없어졌어|없어졌습니다) = {my}/m {lost} is gone.
 {my}/m {lost} (어디|어디에)/w (있어|있어요|있습니까|있지) = where/w is {my}/m {lost}?
-{papers:을} (보여 주세요|보여 주십시오|보여 주시겠어요) = please show me your {papers}.
+{papers:을} (보여 주세요|보여 주십시오) = please show me your {papers}.
+{papers:을} (보여 주시겠어요|보여 주실래요) = could you show me your {papers}?
 {lost} (봤어|봤어요|보셨어요) = did you see my {lost}?
 {country:에} (가 봤어|가 봤어요|가 보셨어요|가 본 적 있어요|가 본 적 있으세요) = have you been to {country}?
 {city:에} (가 봤어|가 봤어요|가 보셨어요|가 본 적 있어요|가 본 적 있으세요) = have you been to {city}?
@@ -260,7 +270,8 @@ _TRAVEL = """
 {i:은}/i {vehicle:으로} 출근<하> = I/i go to work by {vehicle}.
 {i:은}/i {vehicle:을} 타고 출근<하> = I/i go to work by {vehicle}.
 {may} (돼|돼요|될까요|되나요|됩니까) = can I {may}?
-{ask} (주세요|주십시오|주시겠어요) = please {ask}.
+{ask} (주세요|주십시오) = please {ask}.
+{ask} (주시겠어요|주실래요|줄래요|줄 수 있어요|주실 수 있어요|주실 수 있나요) = could you {ask}?
 {ask}/a 줘/a = {ask}/a.
 {place:에} (갈까|갈까요|갈래|갈래요) = shall we go to {place:the}?
 {place:에} (가요|갑니다|가는 중이에요|가고 있어요|가고 있어) = I am going to {place:the}.
@@ -275,38 +286,9 @@ _TRAVEL = """
 {country:은} <@nice> = {country} is @nice.
 {city:은} {so} <@nice> = {city} is {so} @nice.
 """
-_PHONE = """
-{name} 씨/n (있어요|계세요|있습니까|있나요|계십니까) = is {name}/n there?
-{name:과} (통화할 수 있을까요|통화하고 싶어요|통화하고 싶습니다|통화할 수 있나요)/p = may/p I/p speak/p to/p {name}?
-{name} 씨/n 좀/p (바꿔 주세요|부탁합니다|부탁드립니다)/p = may/p I/p speak/p to/p {name}/n?
-저는/i {name:인데요} = this/i is {name}.
-{when} (다시)/a (전화할게|전화할게요|전화하겠습니다) = I will call again/a {when}.
-{when} (전화할게|전화할게요|전화하겠습니다) = I will call you {when}.
-{clock:에} (전화할게|전화할게요|전화하겠습니다) = I will call you at {clock}.
-{clock:에} (전화해 주세요|전화해 줘|전화 주세요|전화해 주십시오) = please call me at {clock}.
-{when} (전화해 주세요|전화해 줘|전화 주세요|전화해 주십시오) = please call me {when}.
-{name}에게/n (전화했어|전화했어요|전화했습니다) = I called {name}/n.
-{name}한테/n (전화해|전화하세요|전화해 주세요) = call {name}/n.
-{my}/m {family}에게/f (전화했어|전화했어요|전화했습니다) = I called {my}/m {family}/f.
-"""
-_HEALTH = """
-{body:이} (아파|아파요|아픕니다) = my {body} hurts.
-{i:은}/i {body:이} (아파|아파요|아픕니다) = my/i {body} hurts.
-{body:이} (너무|많이|정말)/v (아파|아파요|아픕니다) = my {body} hurts a/v lot/v.
-{body:이} (아파|아파요|아프세요|아픕니까) = does your {body} hurt?
-{illness:이} (있어|있어요|있습니다) = I have {illness}.
-{i:은}/i {illness:이} (있어|있어요|있습니다) = I/i have {illness}.
-{illness:에} [걸렸어|걸렸어요|걸렸습니다] = I caught {illness}.
-{illness}약/m (있어요|주세요|있나요)/p = do/p you/p have/p medicine/m for/m {illness}?
-{body:을} [다쳤어|다쳤어요|다쳤습니다] = I hurt my {body}.
-어제부터/s {body:이} (아파요|아팠어요|아팠습니다|아파) = my {body} has hurt since/s yesterday/s.
-(하루에)/d {times} (드세요|먹어|먹으세요|드십시오) = take it {times} a/d day/d.
-"""
 PATTERNS = {
     "restaurant": read(_RESTAURANT),
     "shopping": read(_SHOPPING),
     "directions": read(_DIRECTIONS),
     "travel": read(_TRAVEL),
-    "phone": read(_PHONE),
-    "health": read(_HEALTH),
 }

@@ -11,11 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from heed.convert import ctranslate2
 from heed.files import atomic_folder, cache_folder, check_sums, write_sums
 from heed.models.package import Package
+from heed.models.weight_hash import known_hash
 
 FORMAT = 1  # to be raised whenever the conversion changes
 MAX_KEPT = 8  # models; then the least recently used one goes
@@ -47,9 +46,7 @@ def key(package: Package, kind: str) -> str:
     special = [part.fixed_special() for part in package.vocabularies]
     digest.update((package.shortlist or "").encode())
     digest.update(json.dumps([FORMAT, kind, settings, special, [part.key() for part in package.vocabularies]]).encode())
-    for name, weight in model.state_dict().items():
-        digest.update(name.encode())
-        digest.update(weight.detach().to("cpu", torch.float32).contiguous().numpy())
+    digest.update(known_hash(model).encode())
     return digest.hexdigest()[:24]
 
 
