@@ -159,3 +159,11 @@ def test_two_at_once_are_refused(heed, trained, mono, tmp_path, monkeypatch):
     assert code == 1 and "out.tsv.part is being written by another process" in err
     with exclusive(tmp_path / "lock", ""):
         assert (tmp_path / "lock").is_file()
+
+
+def test_a_model_for_the_same_direction_is_warned_of(heed, trained, mono, tmp_path):
+    few = ["--beam", "1", "--out"]
+    assert "Warning" not in heed("backtranslate", trained, mono, *few, tmp_path / "right.tsv")[2]
+    other = mono.rename(tmp_path / "mono.en")
+    code, _, err = heed("backtranslate", trained, other, *few, tmp_path / "wrong.tsv")
+    assert code == 0 and "Warning: by its name, mono.en is in English, but the model translates from Korean:" in err

@@ -173,7 +173,14 @@ def test_options_and_codes_that_mean_nothing_are_refused(heed, trained, files):
     text = files / "pets.test"
     for words, error in {
         ("score", trained, "--text", text, "--document", "paragraph"): "--document needs --codes",
-        ("evaluate", trained, "--text", text, "--code", "Pet"): "the model has no control code 'Pet'; near are Pets",
+        (
+            "evaluate",
+            trained,
+            "--text",
+            text,
+            "--code",
+            "Pet",
+        ): "the model has no control code 'Pet'; did you mean Pets?",
         ("evaluate", trained, "--text", text, "--memory", 5): "memory is for models that have one (Transformer-XL)",
         ("evaluate", trained, "--source", text, "--stride", 5): "--stride is for language models: use it with --text",
         (

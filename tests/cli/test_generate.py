@@ -70,9 +70,15 @@ def test_what_makes_no_sense_is_said(heed, folders, tmp_path):
         (
             "generate",
             ctrl,
-        ): "texts of this model begin with a control code, but the prompt is empty: give a code, News",
+        ): "texts of this model begin with a control code, but the prompt is empty: give one of News",
         ("generate", ctrl, "the dog"): "begin with a control code, but the prompt has none",
-        ("generate", ctrl, "the dog", "--code", "Revews"): "has no control code 'Revews'; near are Reviews",
+        (
+            "generate",
+            ctrl,
+            "the dog",
+            "--code",
+            "Revews",
+        ): "has no control code 'Revews'; did you mean Reviews or News?",
         ("generate", gpt2, "a", "--code", "News"): "the model has no control codes: leave it out",
         ("generate", gpt2, "a", "--stop", ""): "a stop string is empty",
         ("generate", gpt2, "a", "--min-p", 1.5): "min_p is 1.5; it must be at least 0 (off) and at most 1",

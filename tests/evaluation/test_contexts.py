@@ -132,7 +132,7 @@ def build_for(vocabulary) -> torch.nn.Module:
         ("gpt2", {"memory": 2}, r"memory is for models that have one \(Transformer-XL\)"),
         ("rnn-lm", {"stride": 2}, "stride is for models with limited positions, but this one carries its state"),
         ("gpt2", {"stride": 2, "document": "line"}, "but each document is read separately"),
-        ("gpt2", {"code": "Tow"}, "the model has no control code 'Tow'; near are Two$"),
+        ("gpt2", {"code": "Tow"}, r"the model has no control code 'Tow'; did you mean Two\?$"),
         ("rnn-lm", {"window": 0}, "window is 0; it must be at least 1"),
     ],
 )

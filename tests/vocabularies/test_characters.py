@@ -64,7 +64,7 @@ def test_what_cannot_be_is_refused(tmp_path):
 
 
 def test_a_code_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(ValueError, match=r"the model has no control code 'Peoms'; near are Poems$"):
+    with pytest.raises(ValueError, match=r"the model has no control code 'Peoms'; did you mean Poems\?$"):
         code_id(learned("bytes", ["Poems", "News"]), "Peoms")
     with pytest.raises(ValueError, match=r"the model has no control code 'X'; it has News, Poems$"):
         code_id(learned("bytes", ["Poems", "News"]), "X")

@@ -17,7 +17,7 @@ def test_a_code_has_its_id_and_none_has_none():
 @pytest.mark.parametrize(
     ("vocabulary", "words"),
     [
-        (BOOKS, "the model has no control code 'book'; near are Books"),
+        (BOOKS, "the model has no control code 'book'; did you mean Books?"),
         (SimpleNamespace(codes={"Horror": 1, "Law": 2}), "the model has no control code 'book'; it has Horror, Law"),
         (SimpleNamespace(), "the control code is 'book', but the model has no control codes: leave it out"),
     ],

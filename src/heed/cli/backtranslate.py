@@ -66,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     translator = open_product(args, "translate")
     console = errors()
     console.quiet, console.soft_wrap = args.quiet, True
+    if wrong := _wrong_direction(args.mono, translator.facts.get("languages") or {}):
+        console.print(wrong, highlight=False)
     try:
         with progress(console) as tell:
             counts = backtranslate.run(job, translator, tell, warn_on(console))
@@ -74,3 +76,17 @@ def run(args: argparse.Namespace) -> int:
         return 130
     console.print(f"{args.out}: {counts.describe()}", highlight=False)
     return 0
+
+
+def _wrong_direction(mono: Path, languages: dict) -> str:
+    """A warning if the text is not in the language that the model translates from, by its name; else nothing."""
+    from heed.text.language_codes import base
+    from heed.text.languages import language_of_files, name
+
+    found, source = language_of_files([str(mono)]), languages.get("source")
+    if not (found and source) or base(found) == base(source):
+        return ""
+    return (
+        f"Warning: by its name, {mono.name} is in {name(found)}, but the model translates from {name(source)}: "
+        "back-translation needs a model for the opposite direction."
+    )

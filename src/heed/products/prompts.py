@@ -28,7 +28,7 @@ def make_prompt(vocabulary: Vocabulary, ids: Sequence[int], code: str | None = N
     if text and text[0] in codes.values():
         return Prompt(text[1:], text[0])
     what = "the prompt has none" if text else "the prompt is empty"
-    raise ValueError(f"texts of this model begin with a control code, but {what}: give a code, {some_codes(codes)}")
+    raise ValueError(f"texts of this model begin with a control code, but {what}: give one of {some_codes(codes)}")
 
 
 def describe_overflow(prompts: Iterable[Prompt], length: int, most: int) -> str | None:

@@ -22,7 +22,7 @@ def code_id(vocabulary: Vocabulary, code: str) -> int:
         raise ValueError(f"the control code is {code!r}, but the model has no control codes: leave it out")
     by_lower = {name.lower(): name for name in known}
     near = [by_lower[name] for name in get_close_matches(code.lower(), by_lower, cutoff=0.6)]
-    hint = f"near are {', '.join(near)}" if near else f"it has {some_codes(known)}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"it has {some_codes(known)}"
     raise ValueError(f"the model has no control code {code!r}; {hint}")
 
 
