@@ -67,7 +67,7 @@ def marian(tmp_path, phrases):
 
 def test_a_marian_of_transformers_is_tuned_and_goes_back(heed_command, marian, phrases, tmp_path):
     run, out = tmp_path / "run", tmp_path / "out"
-    words = ["train", "--from", marian, *pair(phrases), "--out", run, "--quiet", *sets([*SHORT, "training.rate=0.01"])]
+    words = ["train", "--from", marian, *pair(phrases), "--out", run, "--quiet", *sets([*SHORT, "training.rate=0.003"])]
     assert heed_command(*words)[0] == 0
     assert heed_command("convert", run, "--out", out)[0] == 0
     before, after = (heed.load(folder, "cpu") for folder in (marian, run))
