@@ -41,6 +41,7 @@ class Work:
     def __init__(self, root: Path):
         self.root, self.folder = root, root / "work"
         self.right: dict[str, dict[str, State]] = {}  # of scenes and probes without a fault
+        self.writes: dict[str, int] = {}  # of each training
 
     def begin(self, scene: str, make: Sequence[str], name: str, kill: str = "") -> Path:
         """Make a scene once; it is kept under its name and `name`."""
@@ -138,15 +139,17 @@ def damaged(scene: Scene, work: Work, share: tuple[int, int], given: argparse.Na
 def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Namespace, done: int) -> Iterator[Found]:
     """A training that is killed at each of its writes, or fails there, and is resumed; by turns the disk stays full."""
     command, results = trainings()[name]
-    shutil.rmtree(work.folder, ignore_errors=True)
-    write_data(work.folder / "data")
     fresh = work.root / "fresh"
-    shutil.rmtree(fresh, ignore_errors=True)
-    shutil.copytree(work.folder, fresh)
-    answer, writes = call(command.split(), work.folder)
-    right = State(answer, {name: digest(work.folder / name) for name in results})
-    if answer.code or not writes:
-        raise SystemExit(f"{name} fails without a fault: {answer}")
+    if name not in work.writes:
+        shutil.rmtree(work.folder, ignore_errors=True)
+        write_data(work.folder / "data")
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.copytree(work.folder, fresh)
+        answer, work.writes[name] = call(command.split(), work.folder)
+        work.right[name] = {"training": State(answer, {own: digest(work.folder / own) for own in results})}
+        if answer.code or not work.writes[name]:
+            raise SystemExit(f"{name} fails without a fault: {answer}")
+    right, writes = work.right[name]["training"], work.writes[name]
     numbers = range(1 + share[0], writes + 1, share[1] * given.every)
     stops = (Stop(number, kind) for number in numbers for kind in kinds(name, number))
     for stop in islice(stops, done, None):

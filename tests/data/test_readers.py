@@ -103,7 +103,7 @@ def test_a_file_more_on_one_side_is_told(tmp_path):
 
 def test_too_few_columns_are_told_with_the_line(tmp_path):
     path = file(tmp_path, "a.tsv", "1\t2\t3\n1\t2\n")
-    assert_says(r"a\.tsv, line 2 has 2 columns; data\.columns requires 1 and 3", tables.table, path, [1, 3])
+    assert_says(r"a\.tsv, line 2 has 2 columns; 1 and 3 are needed", tables.table, path, [1, 3])
 
 
 BODY = "".join(f"line {i * i}\n" for i in range(5000)).encode()

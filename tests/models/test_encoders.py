@@ -114,6 +114,8 @@ def test_every_encoder_takes_every_head_and_says_which_it_has_not(name, head):
             assert getattr(model, method)(tokens).shape == shapes[part]
         elif (part, head) == ("text", "choice"):  # a text is scored as a choice
             assert model.classify_text(tokens).shape == (2, 1)
+        elif part == "text" and "pair" in HEADS[head]:  # a text is classified as a pair
+            assert model.classify_text(tokens).shape == (2, 2)
         else:
             with pytest.raises(ValueError, match=f"the model has no head for {part}: its head is '{head}'"):
                 getattr(model, method)(tokens)
