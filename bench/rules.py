@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--corpus", dest="corpora", nargs=5, action="append", required=True, metavar=what)
     top.add_argument("--out", type=Path, default=Path("runs/rules"))
     top.add_argument("--time", default="10m", help="of each run (default: 10m)")
+    top.add_argument("--steps", type=int, help="of each run, with the batch that the rules choose, instead of --time")
     top.add_argument("--at-once", type=int, default=1, help="runs at the same time, of equal share (default: 1)")
     top.add_argument("--told", help="the time that the rules are told (default: that of a run alone, TIME / AT_ONCE)")
     top.add_argument("--rules", nargs="+", choices=WITHOUT, default=list(WITHOUT), help="default: all")
@@ -65,8 +66,10 @@ def choose(options: argparse.Namespace, corpus: Sequence[str]) -> Path:
     if not path.exists():
         names = ("source", "target", "valid_source", "valid_target")
         files = [(f"data.{name}", [str(Path(own).resolve())]) for name, own in zip(names, corpus[1:], strict=True)]
-        seconds = max(1, round(told(options)))
-        given = recipe.read(None, [("training.auto", True), *files, ("training.time", f"{seconds}s")])
+        length = ("training.time", f"{max(1, round(told(options)))}s")
+        if options.steps:
+            length = ("training.steps", options.steps)
+        given = recipe.read(None, [("training.auto", True), *files, length])
         device = choose_device(options.device)
         found = complete(given, options.out / corpus[0], False, device, lambda what, done: None, print)
         write_text(path, found.to_toml())
@@ -84,12 +87,20 @@ def changes(chosen: Path, rule: str) -> dict[str, Any]:
     return found
 
 
+def equal_data(chosen: Path, other: Mapping[str, Any]) -> dict[str, int]:
+    """With another batch size, the numbers of steps, in all and between validations, that read as many tokens."""
+    training = recipe.read(chosen, []).training
+    ratio = training.batch_tokens / other.get("training.batch_tokens", training.batch_tokens)
+    lengths = {"training.steps": training.steps, "training.valid_every": training.valid_every}
+    return {} if ratio == 1 else {name: round(ratio * own) for name, own in lengths.items()}
+
+
 def jobs(options: argparse.Namespace) -> list[Job]:
     """First all runs as chosen, then those without a rule, then the searches."""
     first, second, third = [], [], []
     for name, *files in options.corpora:
         chosen, share = choose(options, (name, *files)), 1 / options.at_once
-        rest = ("--time", options.time, "--device", options.device)
+        rest = (*(() if options.steps else ("--time", options.time)), "--device", options.device)
         first.append(Job(name, train(name, str(chosen), options.out, options.settings, rest), share=share))
         for rule in options.rules:
             other = changes(chosen, rule)
@@ -97,6 +108,7 @@ def jobs(options: argparse.Namespace) -> list[Job]:
                 third += _searches(options, name, files, share)
             elif other:
                 run = f"{name}-{rule.replace(' ', '-')}"
+                other |= equal_data(chosen, other) if options.steps else {}
                 own = [f"{key}={json.dumps(value)}" for key, value in other.items()]
                 second.append(
                     Job(run, train(run, str(chosen), options.out, [*options.settings, *own], rest), share=share)

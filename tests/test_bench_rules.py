@@ -7,6 +7,7 @@ import pytest
 from bench import rules
 from sacrebleu.metrics import BLEU
 
+from heed.runs import recipe
 from heed.runs.defaults import RULES, Facts
 
 
@@ -44,6 +45,15 @@ def test_each_rule_that_changed_something_has_a_run(options, capsys):
     assert "60s" in jobs["own-end"].command
     rules.jobs(options)
     assert not capsys.readouterr().out  # chosen once
+
+
+def test_runs_of_as_many_steps_read_the_same_data(options):
+    options.steps = 200
+    jobs = {job.name: " ".join(job.command) for job in rules.jobs(options)}
+    chosen = recipe.read(options.out / "own.toml", []).training
+    assert chosen.steps == 200 and chosen.time is None and "--time" not in jobs["own"]
+    assert f"training.batch_tokens=4096 --set training.steps={200 * chosen.batch_tokens // 4096}" in jobs["own-batches"]
+    assert "training.steps" not in jobs["own-size"]
 
 
 def test_a_rule_that_chose_the_usual_settings_changes_nothing(tmp_path):

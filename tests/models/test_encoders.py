@@ -223,3 +223,20 @@ def test_a_generator_has_a_fraction_of_the_widths():
         ElectraConfig(vocab_size=9, generator_fraction=0.0)
     with pytest.raises(ValueError, match="the model has no generator: its head is 'masked', not 'joint'"):
         made("electra").generator_states(draw(1, 5))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_positions_that_start_as_sinusoids_are_as_large_as_usual_and_shifted_by_one_matrix(name):
+    own = MODELS[name]
+    sizes = {**SMALL, **BLOCKS.get(name, {}), "dim": 32, "hidden": 40, "max_length": 300}
+    rows, usual = (
+        own.model(own.config(**sizes, init_positions=start)).positions(0, 300).double().detach()
+        for start in ("sinusoids", "normal")
+    )
+    assert rows.square().mean().sqrt().item() == pytest.approx(0.02, rel=1e-5)
+
+    def left(table):
+        shift = torch.linalg.lstsq(table[:-1], table[1:], rcond=1e-6, driver="gelsd").solution
+        return (table[:-1] @ shift - table[1:]).norm() / table.norm()
+
+    assert left(rows) < 1e-3 and left(usual) > 0.1

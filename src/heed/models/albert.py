@@ -11,7 +11,6 @@ from heed.config import from_data
 from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
 from heed.models.encoder_heads import PooledText, settle
 from heed.models.system import System
-from heed.nn import init
 from heed.nn.positions import Learned
 from heed.nn.transformer import SharedStack
 
@@ -47,6 +46,7 @@ class AlbertConfig:
     classifier_dropout: float = 0.1  # dropout in the classification head
     norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
+    init_positions: Literal["normal", "sinusoids"] = "normal"  # what learned positions start as
     head: str = from_data("masked")
     labels: int = from_data()
 
@@ -77,7 +77,7 @@ class Albert(Encoder):
         self.stack = SharedStack([[layer(c) for _ in range(c.group_layers)] for _ in range(c.groups)], c.layers)
         order = lambda: PooledText(c.dim, 2, c.classifier_dropout)  # noqa: E731
         self.add_head({**usual_parts(c, activation, c.embedding), "pair": order})
-        init.normal(self, c.init_std)
+        self.initialize()
 
 
 SYSTEM = System(

@@ -11,7 +11,6 @@ from heed.models.decoder import TextState, position_vectors
 from heed.models.encoder import ACTIVATIONS, Encoder, Tokens, layer, usual_parts
 from heed.models.encoder_heads import settle
 from heed.models.system import System
-from heed.nn import init
 from heed.nn.cache import StackCache
 from heed.nn.packing import SequenceOffsets
 from heed.nn.positions import Learned
@@ -42,6 +41,7 @@ class BertConfig:
     classifier_dropout: float | None = None  # dropout in the classification head (default: dropout)
     norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
+    init_positions: Literal["normal", "sinusoids"] = "normal"  # what learned positions start as
     head: str = from_data("masked")
     labels: int = from_data()
 
@@ -65,7 +65,7 @@ class Bert(Encoder):
         self.dropout = nn.Dropout(c.dropout)
         self.stack = Stack([layer(c) for _ in range(c.layers)])
         self.add_head(usual_parts(c, ACTIVATIONS[c.activation]))
-        init.normal(self, c.init_std)
+        self.initialize()
 
     # a language model: with the head "causal" no token sees those after it
 

@@ -15,7 +15,6 @@ from heed.config import from_data
 from heed.models.encoder import ACTIVATIONS, Encoder, Valid, layer, usual_parts
 from heed.models.encoder_heads import DeepAnswer, FirstToken, settle
 from heed.models.system import System
-from heed.nn import init
 from heed.nn.blocks import BlockPattern
 from heed.nn.packing import SequenceOffsets
 from heed.nn.positions import Learned
@@ -54,6 +53,7 @@ class BigBirdConfig:
     classifier_dropout: float | None = None  # dropout in the classification head (default: dropout)
     norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
+    init_positions: Literal["normal", "sinusoids"] = "normal"  # what learned positions start as
     separator: int = from_data(66)
     head: str = from_data("masked")
     labels: int = from_data()
@@ -95,7 +95,7 @@ class BigBird(Encoder):
                 "answer": lambda: DeepAnswer(c.dim, c.hidden, activation, c.dropout, c.norm_eps),
             }
         )
-        init.normal(self, c.init_std)
+        self.initialize()
 
     def packs(self, longest: int) -> bool:
         """Whether attention is full, without tokens outside of the text."""

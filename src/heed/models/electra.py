@@ -11,7 +11,7 @@ from heed.config import from_data
 from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
 from heed.models.encoder_heads import FirstToken, Words, settle
 from heed.models.system import System
-from heed.nn import init, masks
+from heed.nn import masks
 from heed.nn.positions import Learned
 from heed.nn.transformer import Stack
 
@@ -47,6 +47,7 @@ class ElectraConfig:
     choice_dropout: float = 0.1  # dropout in the head that scores choices
     norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
+    init_positions: Literal["normal", "sinusoids"] = "normal"  # what learned positions start as
     generator_fraction: float = 0.25  # width and heads of the generator, relative to the discriminator
     head: str = from_data("masked")
     labels: int = from_data()
@@ -102,7 +103,7 @@ class Electra(Encoder):
             }
         )
         self.generator = Generator(generator_config(c)) if c.head == "joint" else None
-        init.normal(self, c.init_std)
+        self.initialize()
 
     def generator_states(
         self,

@@ -19,7 +19,7 @@ from heed.models.encoder_heads import (
     Words,
     build,
 )
-from heed.nn import masks
+from heed.nn import init, masks
 from heed.nn.attention import Attention
 from heed.nn.capabilities import declares
 from heed.nn.packing import SequenceOffsets
@@ -50,6 +50,11 @@ class Encoder(nn.Module):
         """The head declared by the config, with a pooler if needed."""
         self.head = build(self.config, parts)
         self.pooler = Pooler(self.config.dim) if self.config.head in self.POOLED else None
+
+    def initialize(self) -> None:
+        init.normal(self, self.config.init_std)
+        if self.config.init_positions == "sinusoids":
+            init.sinusoidal(self.positions, self.config.init_std)
 
     def encode_text(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None

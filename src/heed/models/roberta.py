@@ -15,7 +15,6 @@ from heed.models.bert import PRESETS
 from heed.models.encoder import Encoder, layer, usual_parts
 from heed.models.encoder_heads import FirstToken, settle
 from heed.models.system import System
-from heed.nn import init
 from heed.nn.packing import SequenceOffsets
 from heed.nn.positions import Learned
 from heed.nn.transformer import Stack
@@ -38,6 +37,7 @@ class RobertaConfig:
     classifier_dropout: float | None = None  # dropout in the classification head (default: dropout)
     norm_eps: float = 1e-5  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
+    init_positions: Literal["normal", "sinusoids"] = "normal"  # what learned positions start as
     pad: int = from_data(1)
     head: str = from_data("masked")
     labels: int = from_data()
@@ -70,7 +70,7 @@ class Roberta(Encoder):
                 "text": lambda: FirstToken(c.dim, c.labels, torch.tanh, rate, first_dropout=rate),
             }
         )
-        init.normal(self, c.init_std)
+        self.initialize()
 
     def position_vectors(
         self, tokens: Int[Tensor, "b t"], offsets: SequenceOffsets | None = None

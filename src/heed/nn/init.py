@@ -12,6 +12,8 @@ import math
 import torch
 from torch import nn
 
+from heed.nn.positions import Learned, sinusoids
+
 
 @torch.no_grad()
 def vaswani(model: nn.Module, dim: int, generator: torch.Generator | None = None) -> None:
@@ -39,3 +41,10 @@ def normal(model: nn.Module, std: float, generator: torch.Generator | None = Non
             module.weight.fill_(1.0)
         if isinstance(module, nn.Linear | nn.LayerNorm) and module.bias is not None:
             module.bias.zero_()
+
+
+@torch.no_grad()
+def sinusoidal(positions: Learned, std: float) -> None:
+    """Start learned positions as sinusoids of this size, so that near positions are alike and a matrix can shift them."""
+    rows = positions.places.weight[positions.offset :]
+    rows.copy_(sinusoids(*rows.shape) * (std * math.sqrt(2)))
