@@ -17,6 +17,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 from bench.jobs import Job, Jobs, evaluate, train
+from heed.config import assignment
 from heed.data.readers import lines
 from heed.device import choose_device
 from heed.files import write_json, write_text
@@ -87,9 +88,9 @@ def changes(chosen: Path, rule: str) -> dict[str, Any]:
     return found
 
 
-def equal_data(chosen: Path, other: Mapping[str, Any]) -> dict[str, int]:
+def equal_data(chosen: Path, other: Mapping[str, Any], settings: Sequence[str]) -> dict[str, int]:
     """With another batch size, the numbers of steps, in all and between validations, that read as many tokens."""
-    training = recipe.read(chosen, []).training
+    training = recipe.read(chosen, [assignment(own) for own in settings]).training
     ratio = training.batch_tokens / other.get("training.batch_tokens", training.batch_tokens)
     lengths = {"training.steps": training.steps, "training.valid_every": training.valid_every}
     return {} if ratio == 1 else {name: round(ratio * own) for name, own in lengths.items()}
@@ -108,7 +109,7 @@ def jobs(options: argparse.Namespace) -> list[Job]:
                 third += _searches(options, name, files, share)
             elif other:
                 run = f"{name}-{rule.replace(' ', '-')}"
-                other |= equal_data(chosen, other) if options.steps else {}
+                other |= equal_data(chosen, other, options.settings) if options.steps else {}
                 own = [f"{key}={json.dumps(value)}" for key, value in other.items()]
                 second.append(
                     Job(run, train(run, str(chosen), options.out, [*options.settings, *own], rest), share=share)
