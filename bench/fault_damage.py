@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FLIPS = 2  # of each file
-TEXT_FLIPS = 8  # of each file of settings: each byte of it means something
+TEXT_FLIPS = 4  # of each file of settings
 TEXTS = (".json", ".toml")
 
 
