@@ -1,5 +1,6 @@
 """Chunks whose stages overlap: order, errors, and how much is in memory."""
 
+import gc
 import threading
 
 import pytest
@@ -111,3 +112,24 @@ def test_an_error_in_the_first_chunk_needs_no_place():
 
     with pytest.raises(ValueError, match=r"^text 1 is too long$"):
         run([Chunk(0, ["a"])], upper(prepare=refuse), lambda *of: None)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_searches_for_reference_cycles_pause_and_go_on_as_before(enabled):
+    seen, was = [], gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        stages = Stages(
+            lambda chunk: chunk.items, lambda own: seen.append(gc.isenabled()) or own, lambda own, found: found
+        )
+        run(chunks(range(6), 2), stages, lambda chunk, own: None)
+        assert seen == [False] * 3 and gc.isenabled() is enabled
+        with pytest.raises(ValueError, match="broken"):
+            run(chunks(range(6), 2), stages._replace(work=_broken), lambda chunk, own: None)
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+def _broken(own):
+    raise ValueError("broken")

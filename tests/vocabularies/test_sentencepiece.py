@@ -202,3 +202,9 @@ def test_the_size_grows_with_the_corpus_in_steps_of_64():
     assert choose_size(1, 100) >= 4 + 256 + 100
     assert choose_size(29_000, 100) == 4672
     assert sizes[-1] == 32_768
+
+
+def test_many_are_decoded_as_one_by_one(model):
+    rows = [*model.encode(["We read books.", "", "나는 책을 읽어요."]), [2, 3], [*model.encode(["a"])[0], 3]]
+    assert model.decode_all(rows) == [model.decode(row) for row in rows]
+    assert model.decode_all([]) == []

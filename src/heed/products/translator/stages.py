@@ -1,6 +1,6 @@
 """Translation in three stages: tokenization, search, and detokenization. The stages of chunks overlap."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from heed.data import staged
@@ -93,13 +93,20 @@ def search(translator: Translator, work: Work) -> Hypotheses:
 def finish(translator: Translator, work: Work, found: Hypotheses) -> list[Translation]:
     """The third stage: the translation of each text. Token scores and alignments are computed on demand."""
     scores = token_scores(translator.bundle, work.ids, found, work.batch_tokens)
+    said = iter(_lines(translator, [h.tokens for nbest in found for h in nbest]))
     results: list[list[Translation]] = [[] for _ in work.texts]
     for owner, terms, *part in zip(work.owners, work.required, work.parts, work.ids, found, scores, strict=True):
         uses = translator.term_encoder.uses(terms, part[2][0].tokens)
-        results[owner].append(_translation(translator, *part, uses))
-    cleaned = [translator.source.clean(text) for text in work.texts]
-    whole = [join_parts(*both, work.config.nbest, translator) for both in zip(cleaned, results, strict=True)]
-    return [add_split_terms(translation, work.glossary) for translation in whole]
+        results[owner].append(_translation(translator, *part, uses, said))
+    return [_joined(translator, work, *both) for both in zip(work.texts, results, strict=True)]
+
+
+def _joined(translator: Translator, work: Work, text: str, parts: list[Translation]) -> Translation:
+    """The translation of a whole text."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = join_parts(translator.source.clean(text), parts, work.config.nbest, translator)
+    return add_split_terms(whole, work.glossary)
 
 
 def prepare_pairs(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
@@ -172,13 +179,14 @@ def _translation(
     found: list[Hypothesis],
     scores: list[Scores],
     terms: list[TermUse],
+    said: Iterator[str],
 ) -> Translation:
     both, pieces = zip(found, scores, strict=True), translator.target.pieces
-    nbest = [Candidate(_text(translator, h.tokens), h.score, pieces(h.tokens), own) for h, own in both]
+    nbest = [Candidate(next(said), h.score, pieces(h.tokens), own) for h, own in both]
     best, ids, read = nbest[0], found[0].tokens, translator.bundle.source_pieces(source)
     return Translation(part, best.text, best.score, best.tokens, ids, read, nbest, [], translator, terms)
 
 
-def _text(translator: Translator, tokens: list[int]) -> str:
-    """One line: a vocabulary with bytes can spell a line break."""
-    return " ".join(translator.target.decode(tokens).split())
+def _lines(translator: Translator, rows: Sequence[list[int]]) -> list[str]:
+    """Each as one line: a vocabulary with bytes can spell a line break."""
+    return [" ".join(text.split()) for text in translator.target.decode_all(rows)]

@@ -29,6 +29,9 @@ class RequiredTerms(NamedTuple):
     spans: list[tuple[int, int]]
 
 
+NO_TERMS = RequiredTerms([], [], [])
+
+
 class TermEncoder:
     """Encodes terms with a target vocabulary, for a model whose translations have at most `max_target` tokens."""
 
@@ -57,6 +60,8 @@ class TermEncoder:
         """The terms that occur in each text."""
         if glossary and config.sample:
             raise ValueError("sample is true, but glossary terms need beam search: leave one of them out")
+        if not glossary:
+            return [NO_TERMS] * len(parts)
         found = []
         for part in parts:
             part = unicodedata.normalize("NFC", part)  # the form in which matches have their positions
@@ -77,6 +82,8 @@ class TermEncoder:
 
     def uses(self, required: RequiredTerms, tokens: Sequence[int]) -> list[TermUse]:
         """Which terms a translation contains; of a term that occurs too rarely, the last ones are missing."""
+        if not required.terms:
+            return []
         missing, uses = self.missing(required.terms, tokens), []
         for match, term in reversed(list(zip(required.matches, required.terms, strict=True))):
             uses.append(TermUse(match.source, match.target, met=not missing[term]))

@@ -177,9 +177,8 @@ def _texts(corpus: Corpus, side: CorpusSide, vocabulary: Any) -> Iterator[str]:
     if side.text is not None:
         yield from (side.text[i] for i in range(count))
         return
-    decode_all = getattr(vocabulary, "decode_all", lambda rows: list(map(vocabulary.decode, rows)))
     for start in range(0, count, DECODED):
-        yield from decode_all([side[i].tolist() for i in range(start, min(start + DECODED, count))])
+        yield from vocabulary.decode_all([side[i].tolist() for i in range(start, min(start + DECODED, count))])
 
 
 def _against(folder: Path, outputs: Outputs, is_test: bool, options: Options, tell: Tell) -> Against | None:
