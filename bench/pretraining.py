@@ -154,6 +154,8 @@ def _tuning(options: argparse.Namespace, name: str, task: str, seed: int) -> Job
         f"task.name={'regression' if task in REGRESSION else 'classification'}",
         *(["task.label_smoothing=0"] if task not in REGRESSION else []),
         *(["task.lm_weight=0.5"] if name == "GPT" else []),
+        "model.dropout=0.1",  # pre-training is without
+        "model.attention_dropout=0.1",
         f"training.steps={steps}",
         f"training.batch_tokens={batch}",
         f"training.warmup={steps // 10}",

@@ -9,7 +9,7 @@ paired bootstrap resampling of the sentences. The same command continues where i
 import argparse
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +127,9 @@ def _searches(options: argparse.Namespace, name: str, files: Sequence[str], shar
     return found
 
 
-def outputs(options: argparse.Namespace, name: str) -> tuple[list[str], list[str]] | None:
-    """The translations of the final model of a run on its validation set, and the references."""
-    if not (options.out / name / "model").exists():
+def outputs(options: argparse.Namespace, name: str, ended: Container[str]) -> tuple[list[str], list[str]] | None:
+    """The translations of the final model of a run on its validation set, and the references; None before it has ended."""
+    if name not in ended:
         return None
     found = final_validation.read(options.out / name)
     return None if found is None else ([row[2] for row in found.outputs], [row[1] for row in found.outputs])
@@ -154,16 +154,16 @@ def gain(with_rule: Sequence[str], without: Sequence[str], references: Sequence[
     return [difference(np.arange(len(references))), *map(float, ends)]
 
 
-def results(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """By corpus and rule: what it is worth, and what differs without it. A run that is missing has no gain."""
+def results(options: argparse.Namespace, ended: Container[str]) -> dict[str, dict[str, Any]]:
+    """By corpus and rule: what it is worth, and what differs without it. A run that has not ended has no gain."""
     found: dict[str, dict[str, Any]] = {}
     for name, *files in options.corpora:
-        chosen, rules = outputs(options, name), {}
+        chosen, rules = outputs(options, name, ended), {}
         for rule in options.rules:
             other = changes(options.out / f"{name}.toml", rule)
             if not other:
                 continue
-            pair = (chosen, outputs(options, f"{name}-{rule.replace(' ', '-')}"))
+            pair = (chosen, outputs(options, f"{name}-{rule.replace(' ', '-')}", ended))
             if rule == SEARCH:
                 pair = (searched(options, f"{name}-beam", files[3]), searched(options, f"{name}-{rule}", files[3]))
             rules[rule] = {"without": other}
@@ -198,7 +198,7 @@ def main(arguments: list[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     plan = Jobs(jobs(options), options.out, at_once=options.at_once)
     done = plan.run(options.seconds - (time.monotonic() - began))
-    found = results(options)
+    found = results(options, plan.ended)
     rows = table(found, options.rules)
     print("\n".join(rows))
     write_json(options.out / "table.json", {"table": rows, "results": found, "complete": done})

@@ -80,6 +80,18 @@ def test_the_gain_is_the_difference_of_the_scores_and_lies_in_its_interval():
     assert swapped == pytest.approx([-value, -high, -low])
 
 
+def test_a_run_that_has_not_ended_has_no_gain(options):
+    rules.jobs(options)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            rules.final_validation, "read", lambda folder: argparse.Namespace(outputs=[("", own, own) for own in GOOD])
+        )
+        found = rules.results(options, {"own", "own-size"})["own"]
+    assert (
+        "gain" in found["rules"]["size"] and "gain" not in found["rules"]["end"] and found["bleu"] == pytest.approx(100)
+    )
+
+
 def test_the_table_has_a_dash_for_no_change_and_nothing_for_a_missing_run():
     found = {"a": {"bleu": 40.0, "rules": {"size": {"without": {}, "gain": [1.0, 0.5, 1.5]}, "end": {"without": {}}}}, "b": {"bleu": None, "rules": {}}}  # fmt: skip
     _, _, first, size, end = rules.table(json.loads(json.dumps(found)), ["size", "end"])
