@@ -148,6 +148,51 @@ def test_a_head_is_kept_for_the_same_classes_in_whatever_order(trained, tmp_path
     assert all(torch.equal(weight, other[name]) for name, weight in one.items())
 
 
+def numbered(folder, labels, size=8):
+    """An IDX file of grey images, each with a stripe at the place of its class."""
+    folder.mkdir()
+    random, count = np.random.default_rng(0), 72
+    own = np.array([labels[i % len(labels)] for i in range(count)], np.uint8)
+    pixels = random.integers(0, 60, (count, size, size)).astype(np.uint8)
+    for i in range(count):
+        place = i % len(labels)
+        pixels[i, :, place] += 190
+    for name, array in (("train-images-idx3-ubyte", pixels), ("train-labels-idx1-ubyte", own)):
+        header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+        (folder / name).write_bytes(header + array.tobytes())
+    return folder / "train-images-idx3-ubyte"
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "more"),
+    [
+        (range(12), [], []),  # as texts, 10 is before 2
+        ((1, 2, 3), [], []),
+        ((0, 1), ["down", "across"], ["--from", "{run}"]),  # the head that is kept has another order
+    ],
+)
+def test_a_numbered_label_is_the_same_class_in_training_and_in_evaluation(trained, tmp_path, labels, classes, more):
+    images, out = numbered(tmp_path / "data", [*labels], 8 if more else 12), tmp_path / "run"
+    start = [word.format(run=trained[0]) for word in more] or [*TRAIN, "--set", "training.steps=200"]
+    names = ["--set", f"data.classes={json.dumps(classes)}"] if classes else []
+    data = [
+        "--set",
+        "task.name=image-classification",
+        "--set",
+        f"data.images={images}",
+        "--set",
+        f"data.valid_images={images}",
+    ]
+    assert main(["train", *SHORT, *start, *data, *names, "--out", str(out)]) == 0
+    assert main(["evaluate", str(out), "--images", str(images), "--json", str(tmp_path / "scores.json")]) == 0
+    found = json.loads((tmp_path / "scores.json").read_text("utf-8"))["scores"]["accuracy"]["value"]
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text("utf-8").splitlines()]
+    last = [line["accuracy"] for line in log if "accuracy" in line][-1]
+    assert found == pytest.approx(last) and last > 60
+    if not classes:
+        assert heed.load(out, "cpu").labels == [str(label) for label in labels]
+
+
 # drawing
 
 DRAW = [

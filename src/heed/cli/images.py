@@ -236,6 +236,8 @@ def _labelled(args: argparse.Namespace, model: Any) -> Any:
 
     columns = [int(name) if name.isdecimal() else name for name in args.columns or ("1", "2")]
     own = model.images
-    config, known = ImagesConfig(images=args.images, columns=columns, classes=model.labels, size=own.size), model.labels
+    known = model.labels
+    named = model.numbered or ([] if all(name.isdecimal() for name in known) else known)  # what numbers stand for
+    config = ImagesConfig(images=args.images, columns=columns, classes=named, size=own.size)
     form = Form(own.size, own.channels, own.fit, own.resample)
     return prepare(args.images, config, form, known, lambda what, done: None, labelled=bool(known))[1]

@@ -92,7 +92,7 @@ class ImageClassification(Task):
         processor = images.processor(train)
         if own is not None:
             processor = replace(processor, mean=own.mean, std=own.std)
-        processors = {"images": processor, "labels": Labels(train.classes)}
+        processors = {"images": processor, "labels": Labels(train.classes, data.classes)}
         sizes = {"labels": len(train.classes), "size": processor.size, "channels": processor.channels}
         return Prepared(key, train, valid, processors, sizes)
 

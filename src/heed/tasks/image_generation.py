@@ -70,7 +70,9 @@ class ImageGeneration(Task):
             _, valid = images.prepare(data.valid_images, data, form, train.classes, tell, labelled)
         else:
             train, valid = held_out(train, data.holdout)
-        processors = {"images": images.processor(train)} | ({"labels": Labels(train.classes)} if labelled else {})
+        processors = {"images": images.processor(train)} | (
+            {"labels": Labels(train.classes, data.classes)} if labelled else {}
+        )
         sizes = {"size": size, "channels": train.facts["channels"], "small": s.enlarge}
         sizes["labels"] = len(train.classes) if labelled else 0
         return Prepared(key, train, valid, processors, sizes)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from heed.files import atomic_folder, sha256, write_sums
 from heed.vocabularies.images import MODES, Images, UnreadableImage, fitted
 from heed.vocabularies.labels import Labels
 
-EDITION = 1  # of the folders in the cache
+EDITION = 2  # of the folders in the cache
 PIXELS = "pixels.u8"  # images one after another, row by row, channels last
 NAMED = 5  # images that could not be read which are named
 Tell = Callable[[str, int | None], None]
@@ -143,7 +143,7 @@ def _write(
                 labels.append(_label(item, config.classes))
                 names.append(item.name)
         _check(labels, broken, training=classes is None)
-        known = list(classes) if classes is not None else config.classes or sorted(set(labels))
+        known = list(classes) if classes is not None else config.classes or _in_order(set(labels))
         numbers = _numbers(labels, names, known)
         mean, std = _statistics(counts)
         facts = {"classes": known, "broken": broken, "others": sum(source.others for source in sources)}
@@ -153,6 +153,12 @@ def _write(
         (part / "names.txt").write_text(text, encoding="utf-8", newline="\n")
         (part / "images.json").write_text(json.dumps(facts, indent=1), encoding="utf-8", newline="\n")
         write_sums(part)
+
+
+def _in_order(labels: Iterable[str]) -> list[str]:
+    """Class names sorted; if all are numbers, by value."""
+    every = sorted(labels)
+    return sorted(every, key=int) if all(name.isdecimal() for name in every) else every
 
 
 def _numbers(labels: Sequence[str], names: Sequence[str], known: Sequence[str]) -> np.ndarray:
