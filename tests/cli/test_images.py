@@ -132,6 +132,12 @@ def test_a_model_is_trained_further_at_another_size_with_other_classes(trained, 
     assert main(["train", *arguments, *SHORT, "--set", "data.size=12", "--out", str(tmp_path / "tuned")]) == 0
     new, old = heed.load(tmp_path / "tuned", "cpu"), heed.load(run, "cpu")
     assert new.labels == ["a", "b"] and new.model.config.size == 12 and len(new.model.positions) == 9
+    again = tmp_path / "zero"  # a step that changes nothing
+    zero = ["--set", "training.steps=1", "--set", "training.rate=0.0", "--set", "training.valid_every=1"]
+    assert main(["train", *arguments, *SHORT, *zero, "--set", "data.size=8", "--out", str(again)]) == 0
+    kept = heed.load(again, "cpu").model.state_dict()
+    same = {name for name, weight in old.model.state_dict().items() if torch.equal(weight, kept[name])}
+    assert {"head.weight", "head.bias"} == kept.keys() - same  # as many classes, but others
     assert new.images.mean == old.images.mean  # the body goes on reading what it has learned to read
     assert main(["average", str(run), str(run), "--out", str(tmp_path / "mean")]) == 0
     assert main(["average", str(run), str(tmp_path / "tuned"), "--out", str(tmp_path / "mixed")]) == 1

@@ -81,8 +81,9 @@ class ImageClassification(Task):
         if own is not None and data.size is None:
             data = replace(data, size=own.size)
         key, train = images.prepare(data.images, data, form, None, tell)
-        if base is not None and "labels" in base.processors and {*base.processors["labels"].names} == {*train.classes}:
-            known = base.processors["labels"].names  # in the order of the head, which is kept
+        held: Labels | None = base.processors.get("labels") if base is not None else None
+        if held is not None and {*held.names} == {*train.classes}:
+            known = held.names  # in the order of the head, which is kept
             key, train = images.prepare(data.images, data, form, known, tell)
         if data.valid_images:
             form = prepared_form(data, own, train.facts["size"])
@@ -92,9 +93,11 @@ class ImageClassification(Task):
         processor = images.processor(train)
         if own is not None:
             processor = replace(processor, mean=own.mean, std=own.std)
-        processors = {"images": processor, "labels": Labels(train.classes, data.classes)}
+        numbered = data.classes or (held.numbered if held is not None and known is not None else ())
+        processors = {"images": processor, "labels": Labels(train.classes, numbered)}
         sizes = {"labels": len(train.classes), "size": processor.size, "channels": processor.channels}
-        return Prepared(key, train, valid, processors, sizes)
+        renewed = ("head.",) if base is not None and known is None else ()  # also for as many other classes
+        return Prepared(key, train, valid, processors, sizes, renewed=renewed)
 
     def batches(
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
