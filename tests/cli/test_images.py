@@ -138,6 +138,8 @@ def test_a_model_is_trained_further_at_another_size_with_other_classes(trained, 
     kept = heed.load(again, "cpu").model.state_dict()
     same = {name for name, weight in old.model.state_dict().items() if torch.equal(weight, kept[name])}
     assert {"head.weight", "head.bias"} == kept.keys() - same  # as many classes, but others
+    longer = ["--set", "data.size=12", "--set", "training.steps=40", "--out", str(tmp_path / "tuned"), "--resume"]
+    assert main(["train", *arguments, *SHORT, *longer]) == 0  # it now starts from itself, whose classes are the same
     assert new.images.mean == old.images.mean  # the body goes on reading what it has learned to read
     assert main(["average", str(run), str(run), "--out", str(tmp_path / "mean")]) == 0
     assert main(["average", str(run), str(tmp_path / "tuned"), "--out", str(tmp_path / "mixed")]) == 1

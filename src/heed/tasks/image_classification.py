@@ -83,8 +83,8 @@ class ImageClassification(Task):
         key, train = images.prepare(data.images, data, form, None, tell)
         held: Labels | None = base.processors.get("labels") if base is not None else None
         if held is not None and {*held.names} == {*train.classes}:
-            known = held.names  # in the order of the head, which is kept
-            key, train = images.prepare(data.images, data, form, known, tell)
+            known = held.names  # in the order of the head, which is kept; but a resumed run must have the same key
+            _, train = images.prepare(data.images, data, form, known, tell)
         if data.valid_images:
             form = prepared_form(data, own, train.facts["size"])
             _, valid = images.prepare(data.valid_images, data, form, train.classes, tell)
