@@ -254,6 +254,20 @@ def test_images_are_drawn_by_class_and_the_same_seed_draws_the_same(drawing, tmp
     assert "bits/dim" in capsys.readouterr().out
 
 
+def test_broken_images_are_named_in_training_and_evaluation_of_a_model_that_draws(drawing, tmp_path, capsys):
+    images, facts = stripes(tmp_path / "data", 4), tmp_path / "scores.json"
+    (images / "down" / "bad.png").write_bytes(b"no image")
+    data = ["--set", f"data.images={drawing / 'train'}", "--set", f"data.valid_images={images}", "--set", "data.size=8"]
+    assert main(["train", *SHORT[4:-1], *DRAW, *data, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr()
+    words = "1 images cannot be read and are skipped: down/bad.png is not an image"
+    assert f"To validate on: {words}" in " ".join((said.out + said.err).split())
+    more = ["--samples", "10", "--json", str(facts)]
+    assert main(["evaluate", str(drawing / "classes"), "--images", str(images), *more]) == 0
+    assert words in capsys.readouterr().out
+    assert json.loads(facts.read_text("utf-8"))["broken"][0][0] == "down/bad.png"
+
+
 def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):
     half = drawing / "train" / "down" / "1.png"
     out = tmp_path / "out.png"

@@ -173,7 +173,9 @@ def _evaluate_drawing(args: argparse.Namespace) -> int:
     sets = [_labelled(args, model) for model in models]
     found = [model.bits(own.pixels, own.labels) for model, own in zip(models, sets, strict=True)]
     measure = lambda own, expected: {"bits": float(own.mean())}  # noqa: E731
-    show_scores(args, measure, found, np.zeros(len(found[0])), f"{len(found[0]):,} images; lower is better")
+    _show_broken(sets[0])
+    more = {"broken": sets[0].facts["broken"]}
+    show_scores(args, measure, found, np.zeros(len(found[0])), f"{len(found[0]):,} images; lower is better", more)
     return 0
 
 
@@ -199,8 +201,7 @@ def _evaluate_classes(args: argparse.Namespace) -> int:
     error = 100 * expected_calibration_error(found[0], labels)
     nll = float(-np.log(np.maximum(found[0][np.arange(len(labels)), labels], 1e-300)).mean())
     more = {"calibration_error": error, "loss": nll, "broken": sets[0].facts["broken"]}
-    for line in sets[0].broken_summary():
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    _show_broken(sets[0])
     show_scores(
         args, rank_accuracy(len(models[0].labels)), ranks, np.zeros_like(labels), f"{len(labels):,} images", more
     )
@@ -210,6 +211,13 @@ def _evaluate_classes(args: argparse.Namespace) -> int:
         for path in _figures(args.pictures, found[0], sets[0], models[0].labels):
             console.print(f"Picture: {path}", highlight=False)
     return 0
+
+
+def _show_broken(own: Any) -> None:
+    from rich.console import Console
+
+    for line in own.broken_summary():
+        Console().print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _figures(folder: Path, probabilities: Any, own: Any, names: Sequence[str]) -> list[Path]:

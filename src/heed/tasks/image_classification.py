@@ -131,9 +131,7 @@ class ImageClassification(Task):
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         made = self._batches(recipe, prepared, max_length)
-        found = [*prepared.train.broken_summary()]
-        if prepared.valid.folder != prepared.train.folder:
-            found += [f"To validate on: {line}" for line in prepared.valid.broken_summary()]
+        found = broken_notes(prepared)
         counts = np.bincount(prepared.train.labels, minlength=len(prepared.train.classes))
         if few := [name for name, count in zip(prepared.train.classes, counts, strict=True) if not count]:
             found.append(f"{len(few)} classes have no training images: {', '.join(few[:5])}.")
@@ -157,6 +155,14 @@ def prepared_form(data: ImagesConfig, own: Images | None, size: int | None = Non
     kept = own is not None and data.colours == "auto"
     channels = own.channels if kept else images.channels_of(data.images, data)
     return Form(data.size or (own.size if own else size), channels, data.fit, data.resample)
+
+
+def broken_notes(prepared: Prepared) -> list[str]:
+    """What is said about unreadable images and other files, of both sets."""
+    found = prepared.train.broken_summary()
+    if prepared.valid.folder != prepared.train.folder:
+        found += [f"To validate on: {line}" for line in prepared.valid.broken_summary()]
+    return found
 
 
 def held_out(every: ImageSet, most: int) -> tuple[ImageSet, ImageSet]:

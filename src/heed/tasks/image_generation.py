@@ -21,7 +21,7 @@ from heed.nn.pixel_outputs import bits_per_dimension
 from heed.nn.pixels import from_bytes, shrink
 from heed.products.image_generator import ImageGenerator
 from heed.tasks.base import Metric, Objective, Prepared, Task, Tell, Validation, ValidationResult
-from heed.tasks.image_classification import held_out, prepared_form
+from heed.tasks.image_classification import broken_notes, held_out, prepared_form
 from heed.training.loss import Loss
 from heed.vocabularies.labels import Labels
 
@@ -105,7 +105,7 @@ class ImageGeneration(Task):
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         made = self._batches(recipe, prepared, max_length)
         return [
-            *prepared.train.broken_summary(),
+            *broken_notes(prepared),
             f"{validation.size:,} images to validate on. {made.size:,} images per batch, {max_length:,} positions "
             f"each; {made.count(0):,} batches per epoch.",
         ]
