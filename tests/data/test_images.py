@@ -70,6 +70,19 @@ def test_folders_and_tables_are_the_same_set(folders, tmp_path):
     assert sets[2].facts["others"] == 2 and "2 files that do not look like images" in sets[2].broken_summary()[0]
 
 
+def test_numbers_in_tables_are_looked_up_in_the_classes_unless_they_are_names(folders):
+    root, _ = folders
+    rows = [(path.relative_to(root).as_posix(), path.parent.name == "dog") for path in sorted(root.rglob("*.png"))]
+    (root / "list.csv").write_text("".join(f"{path},{int(dog)}\n" for path, dog in rows), "utf-8")
+    found = prepared([root / "list.csv"], classes=["dog", "cat"])
+    assert found.classes == ["dog", "cat"] and found.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert prepared([root / "list.csv"], classes=["1", "0"]).labels.tolist() == [1, 1, 1, 0, 0, 0]
+    assert prepared([root / "list.csv"]).classes == ["0", "1"]
+    (root / "list.csv").write_text(f"{rows[0][0]},{'9' * 5000}\n{rows[1][0]},2\n", "utf-8")
+    with pytest.raises(ValueError, match=r"0\.png has label 9+, but data\.classes has 2 names, counted from 0"):
+        prepared([root / "list.csv"], classes=["dog", "cat"])
+
+
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_idx_files_are_read_with_the_labels_beside_them(tmp_path, ending):
     own, labels = pixels(5, channels=1), np.array([3, 0, 1, 1, 2], np.uint8)

@@ -158,7 +158,7 @@ def _write(
 def _in_order(labels: Iterable[str]) -> list[str]:
     """Class names sorted; if all are numbers, by value."""
     every = sorted(labels)
-    return sorted(every, key=int) if all(name.isdecimal() for name in every) else every
+    return sorted(every, key=int) if all(name.isdecimal() and len(name) < 10 for name in every) else every
 
 
 def _numbers(labels: Sequence[str], names: Sequence[str], known: Sequence[str]) -> np.ndarray:
@@ -209,14 +209,13 @@ def _pixels(image: Image.Image, form: Form, item: Item, config: ImagesConfig) ->
 
 
 def _label(item: Item, classes: Sequence[str]) -> str:
-    """The class name of an item; numbers are looked up in data.classes."""
-    if isinstance(item.label, str) or not classes:
-        return Labels([]).clean(str(item.label))
-    if item.label >= len(classes):
-        raise ValueError(
-            f"{item.name} has label {item.label}, but data.classes has {len(classes)} names, counted from 0"
-        )
-    return classes[item.label]
+    """The class name of an item; a number is looked up in data.classes, unless a text is itself among them."""
+    label = Labels([]).clean(str(item.label))
+    if not classes or (isinstance(item.label, str) and (label in classes or not label.isdecimal())):
+        return label
+    if len(label) > 9 or int(label) >= len(classes):
+        raise ValueError(f"{item.name} has label {label}, but data.classes has {len(classes)} names, counted from 0")
+    return classes[int(label)]
 
 
 def _check(labels: Sequence[str], broken: Sequence[tuple[str, str]], training: bool) -> None:
