@@ -142,6 +142,21 @@ def test_images_of_every_kind_become_bytes_in_colour(tmp_path):
     assert decode(tmp_path / "palette.gif").mode == "RGB" and decode(tmp_path / "bits.png").mode == "L"
 
 
+def test_a_set_is_grey_if_all_its_readable_images_are(tmp_path):
+    for number, mode in enumerate(("L", "1", "LA", "I;16")):
+        path = tmp_path / "data" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new(mode, (8, 8)).save(path)
+    (tmp_path / "data" / "a" / "bad.png").write_bytes(b"no image")
+    table = tmp_path / "data" / "list.csv"
+    table.write_text("a/0.png,x\nb/1.png,y\n", "utf-8")
+    assert prepared([tmp_path / "data"]).facts["channels"] == prepared([table]).facts["channels"] == 1
+    assert prepared([tmp_path / "data"], colours="rgb").facts["channels"] == 3
+    Image.new("RGB", (8, 8)).save(tmp_path / "data" / "b" / "red.png")
+    assert prepared([tmp_path / "data"]).facts["channels"] == 3
+    assert prepared([table]).facts["channels"] == 1
+
+
 def test_an_image_is_turned_upright_by_its_exif_orientation(tmp_path):
     own, exif = image(pixels(1)[0][:4]), Image.Exif()
     exif[0x0112] = 6

@@ -86,7 +86,7 @@ class ImageClassification(Task):
             known = held.names  # in the order of the head, which is kept; but a resumed run must have the same key
             _, train = images.prepare(data.images, data, form, known, tell)
         if data.valid_images:
-            form = prepared_form(data, own, train.facts["size"])
+            form = replace(form, size=train.facts["size"])
             _, valid = images.prepare(data.valid_images, data, form, train.classes, tell)
         else:
             train, valid = held_out(train, data.holdout)
@@ -150,11 +150,11 @@ class ImageClassification(Task):
         }
 
 
-def prepared_form(data: ImagesConfig, own: Images | None, size: int | None = None) -> Form:
-    """The image shape: as in the recipe, else as the trained model reads, else `size`, else as they are."""
+def prepared_form(data: ImagesConfig, own: Images | None) -> Form:
+    """The image shape: as in the recipe, else as the trained model reads, else as they are."""
     kept = own is not None and data.colours == "auto"
     channels = own.channels if kept else images.channels_of(data.images, data)
-    return Form(data.size or (own.size if own else size), channels, data.fit, data.resample)
+    return Form(data.size or (own.size if own else None), channels, data.fit, data.resample)
 
 
 def broken_notes(prepared: Prepared) -> list[str]:

@@ -1,7 +1,7 @@
 """Image generation: predict every value of an image from those before it; by class, or as super-resolution."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -66,7 +66,7 @@ class ImageGeneration(Task):
                 f"task.enlarge is {s.enlarge}, which must divide the {size} pixels of an image and be smaller"
             )
         if data.valid_images:
-            form = prepared_form(data, None, size)
+            form = replace(form, size=size)
             _, valid = images.prepare(data.valid_images, data, form, train.classes, tell, labelled)
         else:
             train, valid = held_out(train, data.holdout)

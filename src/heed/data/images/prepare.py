@@ -120,7 +120,7 @@ def channels_of(names: Sequence[str], config: ImagesConfig) -> int:
     """1 for grey, 3 for color."""
     if config.colours != "auto":
         return 1 if config.colours == "grey" else 3
-    return 1 if all(open_source(name, config.columns, config.max_pixels, False).grey for name in names) else 3
+    return 1 if all(open_source(name, config.columns, config.max_pixels, False).grey() for name in names) else 3
 
 
 def _write(

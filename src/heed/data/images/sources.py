@@ -15,7 +15,7 @@ from PIL import Image
 from heed.config import parse_json
 from heed.data.readers import OPENERS
 from heed.files import check_file
-from heed.vocabularies.images import ENDINGS, UnreadableImage, decode
+from heed.vocabularies.images import ENDINGS, UnreadableImage, decode, is_grey
 
 CIFAR = 32  # pixels each way of an image in a sheet
 
@@ -29,13 +29,13 @@ class Item(NamedTuple):
 
 
 class ImageSource(NamedTuple):
-    """The images of one entry of data.images. `files` are all files read, for a hash of their contents; `grey`:
-    whether all images are grey, as far as known without decoding. `others` are files that are not images.
+    """The images of one entry of data.images. `files` are all files read, for a hash of their contents; `grey` says
+    whether all images are, by their headers. `others` are files that are not images.
     """
 
     files: list[Path]
     items: Callable[[], Iterator[Item]]
-    grey: bool
+    grey: Callable[[], bool]
     others: int = 0
 
     def without_labels(self) -> "ImageSource":
@@ -99,7 +99,7 @@ def _folders(root: Path, max_pixels: int, labelled: bool) -> ImageSource:
             own = path.relative_to(root)
             yield Item(own.as_posix(), own.parts[0], lambda path=path: decode(path, max_pixels))
 
-    return ImageSource(inside, items, False, others)
+    return ImageSource(inside, items, lambda: all(is_grey(path, max_pixels) for path in inside), others)
 
 
 def _table(path: Path, columns: Sequence[int | str], max_pixels: int) -> ImageSource:
@@ -112,7 +112,8 @@ def _table(path: Path, columns: Sequence[int | str], max_pixels: int) -> ImageSo
         for file, (own, label) in zip(files, rows, strict=True):
             yield Item(own, label, lambda file=file: decode(file, max_pixels))
 
-    return ImageSource([path, *(file for file in files if file.is_file())], items, False)
+    there = [file for file in files if file.is_file()]
+    return ImageSource([path, *there], items, lambda: all(is_grey(file, max_pixels) for file in there))
 
 
 def _cells(path: Path, columns: Sequence[int | str]) -> Iterator[tuple[str, str]]:
@@ -163,7 +164,7 @@ def _idx(path: Path) -> ImageSource:
         for number, (pixels, label) in enumerate(zip(images, labels.tolist(), strict=True)):
             yield Item(f"{path.name}:{number}", label, lambda pixels=pixels: Image.fromarray(pixels))
 
-    return ImageSource([path, beside], items, True)
+    return ImageSource([path, beside], items, lambda: True)
 
 
 def read_idx(path: Path, axes: int) -> np.ndarray:
@@ -198,7 +199,7 @@ def _sheets(path: Path) -> ImageSource:
         if count != len(labels):
             raise ValueError(f"{path} has {len(labels):,} labels, but its sheets have {count:,} images")
 
-    return ImageSource([path, *sheets], items, False)
+    return ImageSource([path, *sheets], items, lambda: False)
 
 
 def _labels(path: Path) -> list[int]:
