@@ -63,6 +63,18 @@ def test_classes_come_with_probabilities_the_likeliest_first(trained, capsys):
     assert heed.load(run, "cpu").classify([one.read_bytes()])[0].probabilities == found.probabilities
 
 
+def test_other_files_in_a_folder_are_counted(trained, tmp_path, capsys):
+    run, _ = trained
+    images = stripes(tmp_path / "data", 4)
+    (images / "down" / "photo.heic").write_bytes(b"")
+    for words in (["classify"], ["embed", "--out", str(tmp_path / "v.npy")]):
+        assert main([words[0], str(run), str(images), *words[1:]]) == 0
+        said = capsys.readouterr().err
+        assert (
+            f"{images}: 1 files that do not look like images, by their endings, are skipped: down/photo.heic." in said
+        )
+
+
 def test_an_image_that_cannot_be_read_is_named_and_the_others_are_classified(trained, tmp_path, capsys):
     run, test = trained
     (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff")

@@ -289,7 +289,36 @@ def test_hidden_files_are_no_images(folders):
     root, _ = folders
     (root / "cat" / "._0.png").write_bytes(b"")
     (root / ".git").mkdir()
-    assert len(image_files(root)[0]) == 6 and open_source(str(root)).others == 0
+    assert len(image_files(root)[0]) == 6 and not open_source(str(root)).others
+
+
+def test_linked_folders_are_read_and_loops_are_not(folders):
+    root, own = folders
+    (root / "dog").rename(root.parent / "elsewhere")
+    (root / "dog").symlink_to(root.parent / "elsewhere", target_is_directory=True)
+    (root / "cat" / "loop").symlink_to(root, target_is_directory=True)
+    (root / "cat" / "gone.png").symlink_to(root / "nowhere.png")
+    found = prepared([root])
+    assert found.classes == ["cat", "dog"] and found.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    np.testing.assert_array_equal(found.pixels, own)
+    assert found.facts["broken"] == [["cat/gone.png", "does not exist"]]
+
+
+def test_files_with_other_endings_are_counted_and_some_are_named(folders):
+    root, own = folders
+    image(own[0]).save(root / "cat" / "more.jfif", format="JPEG")
+    image(own[0]).save(root / "cat" / "more.tga")
+    for number in range(6):
+        (root / "dog" / f"{number}.heic").write_bytes(b"")
+    found = prepared([root])
+    assert len(found) == 8
+    named = ", ".join(f"dog/{number}.heic" for number in range(5))
+    said = f"6 files that do not look like images, by their endings, are skipped: {named} and 1 more."
+    assert found.broken_summary() == [said]
+    for path in image_files(root)[0]:
+        path.unlink()
+    with pytest.raises(ValueError, match=r"has no images \(files with other endings, such as dog/0\.heic, do not"):
+        prepared([root])
 
 
 def test_a_processor_comes_back_from_what_config_json_says(tmp_path):

@@ -14,15 +14,19 @@ def reads_images(folder: str, verb: str | None = None) -> bool:
 
 
 def found_files(names: Sequence[str]) -> list[Path]:
-    """Image files, and those in folders, in the order given."""
-    from heed.data.images.sources import image_files
+    """Image files, and those in folders, in the order given; other files in folders are counted on standard error."""
+    from heed.cli.common import errors
+    from heed.data.images.sources import image_files, skipped
 
     found: list[Path] = []
     for name in names:
         path = Path(name)
         if not path.exists():
             raise ValueError(f"{name}: no such file or folder")
-        inside = image_files(path)[0] if path.is_dir() else [path]
+        inside, others = image_files(path) if path.is_dir() else ([path], [])
+        if others:
+            line = f"{name}: {skipped([str(own.relative_to(path)) for own in others])}"
+            errors().print(line, highlight=False, markup=False, soft_wrap=True)
         if not inside:
             raise ValueError(f"{name} contains no images")
         found += inside

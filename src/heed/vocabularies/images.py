@@ -18,6 +18,7 @@ Resample = Literal["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"
 MAX_PIXELS = 50_000_000  # of an image that is decoded, unless more are allowed
 ENDINGS = (
     ".png", ".jpg", ".jpeg", ".jpe", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif",
+    ".jfif", ".jp2", ".tga",
 )  # fmt: skip
 MODES = {1: "L", 3: "RGB"}
 

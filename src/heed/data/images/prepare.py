@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from heed.data.images.config import ImagesConfig
-from heed.data.images.sources import ImageSource, Item, open_source
+from heed.data.images.sources import NAMED, ImageSource, Item, open_source, skipped
 from heed.data.prepare import cached, digest
 from heed.files import atomic_folder, sha256, write_sums
 from heed.vocabularies.images import MODES, Images, UnreadableImage, fitted
@@ -18,7 +18,6 @@ from heed.vocabularies.labels import Labels
 
 EDITION = 2  # of the folders in the cache
 PIXELS = "pixels.u8"  # images one after another, row by row, channels last
-NAMED = 5  # images that could not be read which are named
 Tell = Callable[[str, int | None], None]
 
 
@@ -66,7 +65,7 @@ class ImageSet:
             rest = f"; and {len(broken) - NAMED:,} more" if len(broken) > NAMED else ""
             found.append(f"{len(broken):,} images cannot be read and are skipped: {some}{rest}.")
         if others := self.facts["others"]:
-            found.append(f"{others:,} files that do not look like images are skipped.")
+            found.append(skipped(self.facts["others_named"], others))
         return found
 
     def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -146,7 +145,8 @@ def _write(
         known = list(classes) if classes is not None else config.classes or _in_order(set(labels))
         numbers = _numbers(labels, names, known)
         mean, std = _statistics(counts)
-        facts = {"classes": known, "broken": broken, "others": sum(source.others for source in sources)}
+        others = [name for source in sources for name in source.others]
+        facts = {"classes": known, "broken": broken, "others": len(others), "others_named": others[:NAMED]}
         facts |= {"mean": mean, "std": std, **dataclasses.asdict(form)}
         np.save(part / "labels.npy", numbers, allow_pickle=False)
         text = "".join(f"{' '.join(name.split())}\n" for name in names)
