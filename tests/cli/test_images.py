@@ -63,6 +63,18 @@ def test_classes_come_with_probabilities_the_likeliest_first(trained, capsys):
     assert heed.load(run, "cpu").classify([one.read_bytes()])[0].probabilities == found.probabilities
 
 
+def test_other_files_in_a_folder_are_counted(trained, tmp_path, capsys):
+    run, _ = trained
+    images = stripes(tmp_path / "data", 4)
+    (images / "down" / "photo.heic").write_bytes(b"")
+    for words in (["classify"], ["embed", "--out", str(tmp_path / "v.npy")]):
+        assert main([words[0], str(run), str(images), *words[1:]]) == 0
+        said = capsys.readouterr().err
+        assert (
+            f"{images}: 1 files that do not look like images, by their endings, are skipped: down/photo.heic." in said
+        )
+
+
 def test_an_image_that_cannot_be_read_is_named_and_the_others_are_classified(trained, tmp_path, capsys):
     run, test = trained
     (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff")
@@ -132,6 +144,14 @@ def test_a_model_is_trained_further_at_another_size_with_other_classes(trained, 
     assert main(["train", *arguments, *SHORT, "--set", "data.size=12", "--out", str(tmp_path / "tuned")]) == 0
     new, old = heed.load(tmp_path / "tuned", "cpu"), heed.load(run, "cpu")
     assert new.labels == ["a", "b"] and new.model.config.size == 12 and len(new.model.positions) == 9
+    again = tmp_path / "zero"  # a step that changes nothing
+    zero = ["--set", "training.steps=1", "--set", "training.rate=0.0", "--set", "training.valid_every=1"]
+    assert main(["train", *arguments, *SHORT, *zero, "--set", "data.size=8", "--out", str(again)]) == 0
+    kept = heed.load(again, "cpu").model.state_dict()
+    same = {name for name, weight in old.model.state_dict().items() if torch.equal(weight, kept[name])}
+    assert {"head.weight", "head.bias"} == kept.keys() - same  # as many classes, but others
+    longer = ["--set", "data.size=12", "--set", "training.steps=40", "--out", str(tmp_path / "tuned"), "--resume"]
+    assert main(["train", *arguments, *SHORT, *longer]) == 0  # it now starts from itself, whose classes are the same
     assert new.images.mean == old.images.mean  # the body goes on reading what it has learned to read
     assert main(["average", str(run), str(run), "--out", str(tmp_path / "mean")]) == 0
     assert main(["average", str(run), str(tmp_path / "tuned"), "--out", str(tmp_path / "mixed")]) == 1
@@ -146,6 +166,51 @@ def test_a_head_is_kept_for_the_same_classes_in_whatever_order(trained, tmp_path
     assert main(["train", *arguments, *SHORT, *zero, "--out", str(tmp_path / "same")]) == 0
     one, other = (heed.load(folder, "cpu").model.state_dict() for folder in (run, tmp_path / "same"))
     assert all(torch.equal(weight, other[name]) for name, weight in one.items())
+
+
+def numbered(folder, labels, size=8):
+    """An IDX file of grey images, each with a stripe at the place of its class."""
+    folder.mkdir()
+    random, count = np.random.default_rng(0), 72
+    own = np.array([labels[i % len(labels)] for i in range(count)], np.uint8)
+    pixels = random.integers(0, 60, (count, size, size)).astype(np.uint8)
+    for i in range(count):
+        place = i % len(labels)
+        pixels[i, :, place] += 190
+    for name, array in (("train-images-idx3-ubyte", pixels), ("train-labels-idx1-ubyte", own)):
+        header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+        (folder / name).write_bytes(header + array.tobytes())
+    return folder / "train-images-idx3-ubyte"
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "more"),
+    [
+        (range(12), [], []),  # as texts, 10 is before 2
+        ((1, 2, 3), [], []),
+        ((0, 1), ["down", "across"], ["--from", "{run}"]),  # the head that is kept has another order
+    ],
+)
+def test_a_numbered_label_is_the_same_class_in_training_and_in_evaluation(trained, tmp_path, labels, classes, more):
+    images, out = numbered(tmp_path / "data", [*labels], 8 if more else 12), tmp_path / "run"
+    start = [word.format(run=trained[0]) for word in more] or [*TRAIN, "--set", "training.steps=200"]
+    names = ["--set", f"data.classes={json.dumps(classes)}"] if classes else []
+    data = [
+        "--set",
+        "task.name=image-classification",
+        "--set",
+        f"data.images={images}",
+        "--set",
+        f"data.valid_images={images}",
+    ]
+    assert main(["train", *SHORT, *start, *data, *names, "--out", str(out)]) == 0
+    assert main(["evaluate", str(out), "--images", str(images), "--json", str(tmp_path / "scores.json")]) == 0
+    found = json.loads((tmp_path / "scores.json").read_text("utf-8"))["scores"]["accuracy"]["value"]
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text("utf-8").splitlines()]
+    last = [line["accuracy"] for line in log if "accuracy" in line][-1]
+    assert found == pytest.approx(last) and last > 60
+    if not classes:
+        assert heed.load(out, "cpu").labels == [str(label) for label in labels]
 
 
 # drawing
@@ -199,6 +264,20 @@ def test_images_are_drawn_by_class_and_the_same_seed_draws_the_same(drawing, tmp
     assert one.shape == (4, 8, 8, 3) and (one == two).all() and (one != other).any()
     assert main(["evaluate", run, "--images", str(drawing / "train"), "--samples", "10"]) == 0
     assert "bits/dim" in capsys.readouterr().out
+
+
+def test_broken_images_are_named_in_training_and_evaluation_of_a_model_that_draws(drawing, tmp_path, capsys):
+    images, facts = stripes(tmp_path / "data", 4), tmp_path / "scores.json"
+    (images / "down" / "bad.png").write_bytes(b"no image")
+    data = ["--set", f"data.images={drawing / 'train'}", "--set", f"data.valid_images={images}", "--set", "data.size=8"]
+    assert main(["train", *SHORT[4:-1], *DRAW, *data, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr()
+    words = "1 images cannot be read and are skipped: down/bad.png is not an image"
+    assert f"To validate on: {words}" in " ".join((said.out + said.err).split())
+    more = ["--samples", "10", "--json", str(facts)]
+    assert main(["evaluate", str(drawing / "classes"), "--images", str(images), *more]) == 0
+    assert words in capsys.readouterr().out
+    assert json.loads(facts.read_text("utf-8"))["broken"][0][0] == "down/bad.png"
 
 
 def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):

@@ -70,6 +70,19 @@ def test_folders_and_tables_are_the_same_set(folders, tmp_path):
     assert sets[2].facts["others"] == 2 and "2 files that do not look like images" in sets[2].broken_summary()[0]
 
 
+def test_numbers_in_tables_are_looked_up_in_the_classes_unless_they_are_names(folders):
+    root, _ = folders
+    rows = [(path.relative_to(root).as_posix(), path.parent.name == "dog") for path in sorted(root.rglob("*.png"))]
+    (root / "list.csv").write_text("".join(f"{path},{int(dog)}\n" for path, dog in rows), "utf-8")
+    found = prepared([root / "list.csv"], classes=["dog", "cat"])
+    assert found.classes == ["dog", "cat"] and found.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert prepared([root / "list.csv"], classes=["1", "0"]).labels.tolist() == [1, 1, 1, 0, 0, 0]
+    assert prepared([root / "list.csv"]).classes == ["0", "1"]
+    (root / "list.csv").write_text(f"{rows[0][0]},{'9' * 5000}\n{rows[1][0]},2\n", "utf-8")
+    with pytest.raises(ValueError, match=r"0\.png has label 9+, but data\.classes has 2 names, counted from 0"):
+        prepared([root / "list.csv"], classes=["dog", "cat"])
+
+
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_idx_files_are_read_with_the_labels_beside_them(tmp_path, ending):
     own, labels = pixels(5, channels=1), np.array([3, 0, 1, 1, 2], np.uint8)
@@ -127,6 +140,21 @@ def test_images_of_every_kind_become_bytes_in_colour(tmp_path):
     own.quantize(16).save(tmp_path / "palette.gif")
     own.convert("1").save(tmp_path / "bits.png")
     assert decode(tmp_path / "palette.gif").mode == "RGB" and decode(tmp_path / "bits.png").mode == "L"
+
+
+def test_a_set_is_grey_if_all_its_readable_images_are(tmp_path):
+    for number, mode in enumerate(("L", "1", "LA", "I;16")):
+        path = tmp_path / "data" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new(mode, (8, 8)).save(path)
+    (tmp_path / "data" / "a" / "bad.png").write_bytes(b"no image")
+    table = tmp_path / "data" / "list.csv"
+    table.write_text("a/0.png,x\nb/1.png,y\n", "utf-8")
+    assert prepared([tmp_path / "data"]).facts["channels"] == prepared([table]).facts["channels"] == 1
+    assert prepared([tmp_path / "data"], colours="rgb").facts["channels"] == 3
+    Image.new("RGB", (8, 8)).save(tmp_path / "data" / "b" / "red.png")
+    assert prepared([tmp_path / "data"]).facts["channels"] == 3
+    assert prepared([table]).facts["channels"] == 1
 
 
 def test_an_image_is_turned_upright_by_its_exif_orientation(tmp_path):
@@ -261,7 +289,36 @@ def test_hidden_files_are_no_images(folders):
     root, _ = folders
     (root / "cat" / "._0.png").write_bytes(b"")
     (root / ".git").mkdir()
-    assert len(image_files(root)[0]) == 6 and open_source(str(root)).others == 0
+    assert len(image_files(root)[0]) == 6 and not open_source(str(root)).others
+
+
+def test_linked_folders_are_read_and_loops_are_not(folders):
+    root, own = folders
+    (root / "dog").rename(root.parent / "elsewhere")
+    (root / "dog").symlink_to(root.parent / "elsewhere", target_is_directory=True)
+    (root / "cat" / "loop").symlink_to(root, target_is_directory=True)
+    (root / "cat" / "gone.png").symlink_to(root / "nowhere.png")
+    found = prepared([root])
+    assert found.classes == ["cat", "dog"] and found.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    np.testing.assert_array_equal(found.pixels, own)
+    assert found.facts["broken"] == [["cat/gone.png", "does not exist"]]
+
+
+def test_files_with_other_endings_are_counted_and_some_are_named(folders):
+    root, own = folders
+    image(own[0]).save(root / "cat" / "more.jfif", format="JPEG")
+    image(own[0]).save(root / "cat" / "more.tga")
+    for number in range(6):
+        (root / "dog" / f"{number}.heic").write_bytes(b"")
+    found = prepared([root])
+    assert len(found) == 8
+    named = ", ".join(f"dog/{number}.heic" for number in range(5))
+    said = f"6 files that do not look like images, by their endings, are skipped: {named} and 1 more."
+    assert found.broken_summary() == [said]
+    for path in image_files(root)[0]:
+        path.unlink()
+    with pytest.raises(ValueError, match=r"has no images \(files with other endings, such as dog/0\.heic, do not"):
+        prepared([root])
 
 
 def test_a_processor_comes_back_from_what_config_json_says(tmp_path):

@@ -14,15 +14,19 @@ def reads_images(folder: str, verb: str | None = None) -> bool:
 
 
 def found_files(names: Sequence[str]) -> list[Path]:
-    """Image files, and those in folders, in the order given."""
-    from heed.data.images.sources import image_files
+    """Image files, and those in folders, in the order given; other files in folders are counted on standard error."""
+    from heed.cli.common import errors
+    from heed.data.images.sources import image_files, skipped
 
     found: list[Path] = []
     for name in names:
         path = Path(name)
         if not path.exists():
             raise ValueError(f"{name}: no such file or folder")
-        inside = image_files(path)[0] if path.is_dir() else [path]
+        inside, others = image_files(path) if path.is_dir() else ([path], [])
+        if others:
+            line = f"{name}: {skipped([str(own.relative_to(path)) for own in others])}"
+            errors().print(line, highlight=False, markup=False, soft_wrap=True)
         if not inside:
             raise ValueError(f"{name} contains no images")
         found += inside
@@ -173,7 +177,9 @@ def _evaluate_drawing(args: argparse.Namespace) -> int:
     sets = [_labelled(args, model) for model in models]
     found = [model.bits(own.pixels, own.labels) for model, own in zip(models, sets, strict=True)]
     measure = lambda own, expected: {"bits": float(own.mean())}  # noqa: E731
-    show_scores(args, measure, found, np.zeros(len(found[0])), f"{len(found[0]):,} images; lower is better")
+    _show_broken(sets[0])
+    more = {"broken": sets[0].facts["broken"]}
+    show_scores(args, measure, found, np.zeros(len(found[0])), f"{len(found[0]):,} images; lower is better", more)
     return 0
 
 
@@ -199,8 +205,7 @@ def _evaluate_classes(args: argparse.Namespace) -> int:
     error = 100 * expected_calibration_error(found[0], labels)
     nll = float(-np.log(np.maximum(found[0][np.arange(len(labels)), labels], 1e-300)).mean())
     more = {"calibration_error": error, "loss": nll, "broken": sets[0].facts["broken"]}
-    for line in sets[0].broken_summary():
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    _show_broken(sets[0])
     show_scores(
         args, rank_accuracy(len(models[0].labels)), ranks, np.zeros_like(labels), f"{len(labels):,} images", more
     )
@@ -210,6 +215,13 @@ def _evaluate_classes(args: argparse.Namespace) -> int:
         for path in _figures(args.pictures, found[0], sets[0], models[0].labels):
             console.print(f"Picture: {path}", highlight=False)
     return 0
+
+
+def _show_broken(own: Any) -> None:
+    from rich.console import Console
+
+    for line in own.broken_summary():
+        Console().print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _figures(folder: Path, probabilities: Any, own: Any, names: Sequence[str]) -> list[Path]:
@@ -236,6 +248,8 @@ def _labelled(args: argparse.Namespace, model: Any) -> Any:
 
     columns = [int(name) if name.isdecimal() else name for name in args.columns or ("1", "2")]
     own = model.images
-    config, known = ImagesConfig(images=args.images, columns=columns, classes=model.labels, size=own.size), model.labels
+    known = model.labels
+    named = model.numbered or ([] if all(name.isdecimal() for name in known) else known)  # what numbers stand for
+    config = ImagesConfig(images=args.images, columns=columns, classes=named, size=own.size)
     form = Form(own.size, own.channels, own.fit, own.resample)
     return prepare(args.images, config, form, known, lambda what, done: None, labelled=bool(known))[1]

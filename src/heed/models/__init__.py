@@ -52,8 +52,10 @@ def adapt(model: Any, config: Any, renewed: Sequence[str] = ()) -> Any:
     from heed.models.encoder import Encoder
     from heed.models.vit import ViT
 
-    if isinstance(model, Encoder | ViT):
+    if isinstance(model, Encoder):
         return model.adapted(config)
+    if isinstance(model, ViT):
+        return model.adapted(config, renewed)
     new, weights = type(model)(config), model.state_dict()
     changed = {name for name in data_fields(config) if getattr(config, name) != getattr(model.config, name)}
     if not changed and not renewed:

@@ -1,7 +1,7 @@
 """ViT (Dosovitskiy et al., 2020): an image as a sequence of patches, read by a Transformer encoder."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -160,18 +160,19 @@ class ViT(nn.Module):
                 handle.remove()
         return ImageTrace([first, *states], maps, pooled if self.head is None else self.head(pooled))
 
-    def adapted(self, config: ViTConfig) -> "ViT":
+    def adapted(self, config: ViTConfig, renewed: Sequence[str] = ()) -> "ViT":
         """The same body for images of another size, with interpolated positions, and with a new head for other
-        labels.
+        labels: another number of them, or with the head among `renewed`.
         """
         new, weights, c = type(self)(config).to(self.positions.dtype), self.state_dict(), self.config
         if config.channels != c.channels:
             raise ValueError(
                 f"images have {config.channels} channels, but the model reads {c.channels}: set data.colours"
             )
-        if config.labels != c.labels:
-            weights = {name: own for name, own in weights.items() if not name.startswith(self.HEAD)}
-            weights |= {name: own for name, own in new.state_dict().items() if name.startswith(self.HEAD)}
+        fresh = (*renewed, *(self.HEAD if config.labels != c.labels else ()))
+        if fresh:
+            weights = {name: own for name, own in weights.items() if not name.startswith(fresh)}
+            weights |= {name: own for name, own in new.state_dict().items() if name.startswith(fresh)}
         if config.size != c.size:
             side = config.size // config.patch
             weights["positions"] = interpolate(weights["positions"], c.size // c.patch, side, side)

@@ -96,7 +96,7 @@ class ImageClassifier(ImageModel):
 
     def __init__(self, model: Any, images: Images, labels: Labels, facts: dict[str, Any] | None = None):
         super().__init__(model, images, facts)
-        self.labels = labels.names
+        self.labels, self.numbered = labels.names, labels.numbered
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "ImageClassifier":

@@ -30,7 +30,7 @@ class ImageGenerator(ImageModel):
 
     def __init__(self, model: Any, images: Images, labels: Labels | None = None, facts: dict[str, Any] | None = None):
         super().__init__(model, images, facts)
-        self.labels = [] if labels is None else labels.names
+        self.labels, self.numbered = ([], []) if labels is None else (labels.names, labels.numbered)
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "ImageGenerator":

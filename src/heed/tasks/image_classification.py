@@ -81,20 +81,23 @@ class ImageClassification(Task):
         if own is not None and data.size is None:
             data = replace(data, size=own.size)
         key, train = images.prepare(data.images, data, form, None, tell)
-        if base is not None and "labels" in base.processors and {*base.processors["labels"].names} == {*train.classes}:
-            known = base.processors["labels"].names  # in the order of the head, which is kept
-            key, train = images.prepare(data.images, data, form, known, tell)
+        held: Labels | None = base.processors.get("labels") if base is not None else None
+        if held is not None and {*held.names} == {*train.classes}:
+            known = held.names  # in the order of the head, which is kept; but a resumed run must have the same key
+            _, train = images.prepare(data.images, data, form, known, tell)
         if data.valid_images:
-            form = prepared_form(data, own, train.facts["size"])
+            form = replace(form, size=train.facts["size"])
             _, valid = images.prepare(data.valid_images, data, form, train.classes, tell)
         else:
             train, valid = held_out(train, data.holdout)
         processor = images.processor(train)
         if own is not None:
             processor = replace(processor, mean=own.mean, std=own.std)
-        processors = {"images": processor, "labels": Labels(train.classes)}
+        numbered = data.classes or (held.numbered if held is not None and known is not None else ())
+        processors = {"images": processor, "labels": Labels(train.classes, numbered)}
         sizes = {"labels": len(train.classes), "size": processor.size, "channels": processor.channels}
-        return Prepared(key, train, valid, processors, sizes)
+        renewed = ("head.",) if base is not None and known is None else ()  # also for as many other classes
+        return Prepared(key, train, valid, processors, sizes, renewed=renewed)
 
     def batches(
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
@@ -128,9 +131,7 @@ class ImageClassification(Task):
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         made = self._batches(recipe, prepared, max_length)
-        found = [*prepared.train.broken_summary()]
-        if prepared.valid.folder != prepared.train.folder:
-            found += [f"To validate on: {line}" for line in prepared.valid.broken_summary()]
+        found = broken_notes(prepared)
         counts = np.bincount(prepared.train.labels, minlength=len(prepared.train.classes))
         if few := [name for name, count in zip(prepared.train.classes, counts, strict=True) if not count]:
             found.append(f"{len(few)} classes have no training images: {', '.join(few[:5])}.")
@@ -149,11 +150,19 @@ class ImageClassification(Task):
         }
 
 
-def prepared_form(data: ImagesConfig, own: Images | None, size: int | None = None) -> Form:
-    """The image shape: as in the recipe, else as the trained model reads, else `size`, else as they are."""
+def prepared_form(data: ImagesConfig, own: Images | None) -> Form:
+    """The image shape: as in the recipe, else as the trained model reads, else as they are."""
     kept = own is not None and data.colours == "auto"
     channels = own.channels if kept else images.channels_of(data.images, data)
-    return Form(data.size or (own.size if own else size), channels, data.fit, data.resample)
+    return Form(data.size or (own.size if own else None), channels, data.fit, data.resample)
+
+
+def broken_notes(prepared: Prepared) -> list[str]:
+    """What is said about unreadable images and other files, of both sets."""
+    found = prepared.train.broken_summary()
+    if prepared.valid.folder != prepared.train.folder:
+        found += [f"To validate on: {line}" for line in prepared.valid.broken_summary()]
+    return found
 
 
 def held_out(every: ImageSet, most: int) -> tuple[ImageSet, ImageSet]:

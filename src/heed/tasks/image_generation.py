@@ -1,7 +1,7 @@
 """Image generation: predict every value of an image from those before it; by class, or as super-resolution."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from heed.nn.pixel_outputs import bits_per_dimension
 from heed.nn.pixels import from_bytes, shrink
 from heed.products.image_generator import ImageGenerator
 from heed.tasks.base import Metric, Objective, Prepared, Task, Tell, Validation, ValidationResult
-from heed.tasks.image_classification import held_out, prepared_form
+from heed.tasks.image_classification import broken_notes, held_out, prepared_form
 from heed.training.loss import Loss
 from heed.vocabularies.labels import Labels
 
@@ -66,11 +66,13 @@ class ImageGeneration(Task):
                 f"task.enlarge is {s.enlarge}, which must divide the {size} pixels of an image and be smaller"
             )
         if data.valid_images:
-            form = prepared_form(data, None, size)
+            form = replace(form, size=size)
             _, valid = images.prepare(data.valid_images, data, form, train.classes, tell, labelled)
         else:
             train, valid = held_out(train, data.holdout)
-        processors = {"images": images.processor(train)} | ({"labels": Labels(train.classes)} if labelled else {})
+        processors = {"images": images.processor(train)} | (
+            {"labels": Labels(train.classes, data.classes)} if labelled else {}
+        )
         sizes = {"size": size, "channels": train.facts["channels"], "small": s.enlarge}
         sizes["labels"] = len(train.classes) if labelled else 0
         return Prepared(key, train, valid, processors, sizes)
@@ -103,7 +105,7 @@ class ImageGeneration(Task):
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         made = self._batches(recipe, prepared, max_length)
         return [
-            *prepared.train.broken_summary(),
+            *broken_notes(prepared),
             f"{validation.size:,} images to validate on. {made.size:,} images per batch, {max_length:,} positions "
             f"each; {made.count(0):,} batches per epoch.",
         ]

@@ -18,6 +18,7 @@ Resample = Literal["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"
 MAX_PIXELS = 50_000_000  # of an image that is decoded, unless more are allowed
 ENDINGS = (
     ".png", ".jpg", ".jpeg", ".jpe", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif",
+    ".jfif", ".jp2", ".tga",
 )  # fmt: skip
 MODES = {1: "L", 3: "RGB"}
 
@@ -32,10 +33,7 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     decoded.
     """
     try:
-        data = source if isinstance(source, bytes) else _contents(source, max_pixels)
-        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
-            opened = Image.open(io.BytesIO(data))
-        with opened:
+        with _opened(source, max_pixels) as opened:
             pixels = opened.width * opened.height
             if pixels > max_pixels:
                 raise _too_large(f"{opened.width:,} × {opened.height:,} pixels", max_pixels)
@@ -53,6 +51,25 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
         raise
     except Exception as error:  # each of Pillow's decoders raises its own kinds
         raise UnreadableImage(f"is damaged ({' '.join(str(error).split()) or type(error).__name__})") from None
+
+
+def is_grey(path: Path, max_pixels: int = MAX_PIXELS) -> bool:
+    """Whether an image is grey by its header, which is all that is read. One that cannot be read counts as grey: it is
+    left out.
+    """
+    try:
+        with _opened(path, max_pixels) as opened:
+            return opened.mode in ("1", "L", "LA") or opened.mode.startswith("I")
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except Exception:  # as in decode
+        return True
+
+
+def _opened(source: Path | bytes, max_pixels: int) -> Image.Image:
+    data = source if isinstance(source, bytes) else _contents(source, max_pixels)
+    with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+        return Image.open(io.BytesIO(data))
 
 
 def _contents(path: Path, max_pixels: int) -> bytes:

@@ -11,12 +11,14 @@ from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
 
 class Labels(Vocabulary):
-    """The names of labels; a label's id is its index."""
+    """The names of labels; a label's id is its index. `numbered` are the names that numbers from 0 stand for in files
+    of numbered labels (data.classes), if they have any: their order may be another.
+    """
 
     special = SpecialTokens(-1, -1, -1, -1)  # labels are not text: no special tokens
 
-    def __init__(self, names: Sequence[str]):
-        self.names = list(names)
+    def __init__(self, names: Sequence[str], numbered: Sequence[str] = ()):
+        self.names, self.numbered = list(names), list(numbered)
         self.ids = {name: i for i, name in enumerate(self.names)}
 
     def __len__(self) -> int:

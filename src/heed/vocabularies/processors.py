@@ -38,7 +38,7 @@ def write(folder: Path, processors: Mapping[str, Any]) -> dict[str, dict[str, An
     found: dict[str, dict[str, Any]] = {}
     for name, own in processors.items():
         if isinstance(own, Labels):
-            found[name] = {"kind": "labels", "names": own.names}
+            found[name] = {"kind": "labels", "names": own.names} | ({"numbered": own.numbered} if own.numbered else {})
         elif isinstance(own, Numbers):
             found[name] = {"kind": "numbers"}
         elif isinstance(own, TranscriptCharacters) or is_sound(own):
@@ -108,7 +108,7 @@ def _other(folder: Path, own: Mapping[str, Any], where: str) -> Any:
         return SoundFeatures.read(own, where)
     if own["kind"] == "transcript":
         return TranscriptCharacters.read(own, where)
-    return Numbers() if own["kind"] == "numbers" else _labels(own.get("names"), where)
+    return Numbers() if own["kind"] == "numbers" else _labels(own, where)
 
 
 def _with_tokens(vocabulary: Vocabulary, tokens: Any, where: str) -> Vocabulary:
@@ -136,7 +136,9 @@ def _pair(texts: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, str]:
     return {"source": first["file"], "target": last["file"]}
 
 
-def _labels(names: Any, where: str) -> Labels:
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{where}.names is {names!r}; it must be a list of strings")
-    return Labels(names)
+def _labels(own: Mapping[str, Any], where: str) -> Labels:
+    parts = {"names": own.get("names"), "numbered": own.get("numbered", [])}
+    for part, names in parts.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{where}.{part} is {names!r}; it must be a list of strings")
+    return Labels(**parts)

@@ -20,7 +20,7 @@ class ImagesConfig:
     size: int | None = (
         None  # image size in pixels (default: that of the images, if all are the same size; with --from, that of the model)
     )
-    colours: Colours = "auto"  # "auto": grey if all files are grey; with --from, as that model
+    colours: Colours = "auto"  # "auto": grey if all readable files are, by their headers; with --from, as that model
     fit: Fit = "crop"  # for images that are not square: crop the center, stretch, or pad with black
     resample: Resample = "bilinear"  # interpolation used to resize images
     broken: Literal["leave out", "refuse"] = (

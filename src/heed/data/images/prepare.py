@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,14 @@ import numpy as np
 from PIL import Image
 
 from heed.data.images.config import ImagesConfig
-from heed.data.images.sources import ImageSource, Item, open_source
+from heed.data.images.sources import NAMED, ImageSource, Item, open_source, skipped
 from heed.data.prepare import cached, digest
 from heed.files import atomic_folder, sha256, write_sums
 from heed.vocabularies.images import MODES, Images, UnreadableImage, fitted
 from heed.vocabularies.labels import Labels
 
-EDITION = 1  # of the folders in the cache
+EDITION = 2  # of the folders in the cache
 PIXELS = "pixels.u8"  # images one after another, row by row, channels last
-NAMED = 5  # images that could not be read which are named
 Tell = Callable[[str, int | None], None]
 
 
@@ -66,7 +65,7 @@ class ImageSet:
             rest = f"; and {len(broken) - NAMED:,} more" if len(broken) > NAMED else ""
             found.append(f"{len(broken):,} images cannot be read and are skipped: {some}{rest}.")
         if others := self.facts["others"]:
-            found.append(f"{others:,} files that do not look like images are skipped.")
+            found.append(skipped(self.facts["others_named"], others))
         return found
 
     def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -120,7 +119,7 @@ def channels_of(names: Sequence[str], config: ImagesConfig) -> int:
     """1 for grey, 3 for color."""
     if config.colours != "auto":
         return 1 if config.colours == "grey" else 3
-    return 1 if all(open_source(name, config.columns, config.max_pixels, False).grey for name in names) else 3
+    return 1 if all(open_source(name, config.columns, config.max_pixels, False).grey() for name in names) else 3
 
 
 def _write(
@@ -143,16 +142,23 @@ def _write(
                 labels.append(_label(item, config.classes))
                 names.append(item.name)
         _check(labels, broken, training=classes is None)
-        known = list(classes) if classes is not None else config.classes or sorted(set(labels))
+        known = list(classes) if classes is not None else config.classes or _in_order(set(labels))
         numbers = _numbers(labels, names, known)
         mean, std = _statistics(counts)
-        facts = {"classes": known, "broken": broken, "others": sum(source.others for source in sources)}
+        others = [name for source in sources for name in source.others]
+        facts = {"classes": known, "broken": broken, "others": len(others), "others_named": others[:NAMED]}
         facts |= {"mean": mean, "std": std, **dataclasses.asdict(form)}
         np.save(part / "labels.npy", numbers, allow_pickle=False)
         text = "".join(f"{' '.join(name.split())}\n" for name in names)
         (part / "names.txt").write_text(text, encoding="utf-8", newline="\n")
         (part / "images.json").write_text(json.dumps(facts, indent=1), encoding="utf-8", newline="\n")
         write_sums(part)
+
+
+def _in_order(labels: Iterable[str]) -> list[str]:
+    """Class names sorted; if all are numbers, by value."""
+    every = sorted(labels)
+    return sorted(every, key=int) if all(name.isdecimal() and len(name) < 10 for name in every) else every
 
 
 def _numbers(labels: Sequence[str], names: Sequence[str], known: Sequence[str]) -> np.ndarray:
@@ -203,14 +209,13 @@ def _pixels(image: Image.Image, form: Form, item: Item, config: ImagesConfig) ->
 
 
 def _label(item: Item, classes: Sequence[str]) -> str:
-    """The class name of an item; numbers are looked up in data.classes."""
-    if isinstance(item.label, str) or not classes:
-        return Labels([]).clean(str(item.label))
-    if item.label >= len(classes):
-        raise ValueError(
-            f"{item.name} has label {item.label}, but data.classes has {len(classes)} names, counted from 0"
-        )
-    return classes[item.label]
+    """The class name of an item; a number is looked up in data.classes, unless a text is itself among them."""
+    label = Labels([]).clean(str(item.label))
+    if not classes or (isinstance(item.label, str) and (label in classes or not label.isdecimal())):
+        return label
+    if len(label) > 9 or int(label) >= len(classes):
+        raise ValueError(f"{item.name} has label {label}, but data.classes has {len(classes)} names, counted from 0")
+    return classes[int(label)]
 
 
 def _check(labels: Sequence[str], broken: Sequence[tuple[str, str]], training: bool) -> None:

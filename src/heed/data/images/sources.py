@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,9 @@ from PIL import Image
 from heed.config import parse_json
 from heed.data.readers import OPENERS
 from heed.files import check_file
-from heed.vocabularies.images import ENDINGS, UnreadableImage, decode
+from heed.vocabularies.images import ENDINGS, UnreadableImage, decode, is_grey
 
+NAMED = 5  # skipped files that are named
 CIFAR = 32  # pixels each way of an image in a sheet
 
 
@@ -29,14 +31,14 @@ class Item(NamedTuple):
 
 
 class ImageSource(NamedTuple):
-    """The images of one entry of data.images. `files` are all files read, for a hash of their contents; `grey`:
-    whether all images are grey, as far as known without decoding. `others` are files that are not images.
+    """The images of one entry of data.images. `files` are all files read, for a hash of their contents; `grey` says
+    whether all images are, by their headers. `others` are files that are not images.
     """
 
     files: list[Path]
     items: Callable[[], Iterator[Item]]
-    grey: bool
-    others: int = 0
+    grey: Callable[[], bool]
+    others: Sequence[str] = ()
 
     def without_labels(self) -> "ImageSource":
         items = self.items
@@ -66,15 +68,35 @@ def open_source(
     )
 
 
-def image_files(folder: Path) -> tuple[list[Path], int]:
-    """All images in a folder and its subfolders by name, and the number of other files; hidden files are ignored."""
-    found = [path for path in sorted(folder.rglob("*")) if not _hidden(path, folder) and path.is_file()]
+def image_files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """All images in a folder and its subfolders by name, and the other files; hidden files are ignored."""
+    found = sorted(_files(folder, ()))
     images = [path for path in found if path.suffix.lower() in ENDINGS]
-    return images, len(found) - len(images)
+    return images, [path for path in found if path.suffix.lower() not in ENDINGS]
 
 
-def _hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(root).parts)
+def _files(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
+    """All files, also those of linked folders, and links to nothing. A link back to a folder `above` is not followed."""
+    own = folder.resolve()
+    if own in above:
+        return
+    try:
+        entries = [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be read ({error.strerror}): check its permissions") from None
+    for entry in entries:
+        path = folder / entry.name
+        if entry.is_dir():
+            yield from _files(path, (*above, own))
+        elif entry.is_file() or not path.exists():
+            yield path
+
+
+def skipped(others: Sequence[str], count: int | None = None) -> str:
+    """A sentence about files that are not images, with the first few; `count`: how many they are in all."""
+    count = len(others) if count is None else count
+    some = ", ".join(others[:NAMED]) + (f" and {count - NAMED:,} more" if count > NAMED else "")
+    return f"{count:,} files that do not look like images, by their endings, are skipped: {some}."
 
 
 def _folders(root: Path, max_pixels: int, labelled: bool) -> ImageSource:
@@ -82,7 +104,8 @@ def _folders(root: Path, max_pixels: int, labelled: bool) -> ImageSource:
     inside = [path for path in images if path.parent != root or not labelled]
     if not images:
         what = ": it must have one folder of images per class" if labelled else ""
-        raise ValueError(f"{root} has no images{what}")
+        kinds = f" (files with other endings, such as {others[0].relative_to(root)}, do not count)" if others else ""
+        raise ValueError(f"{root} has no images{kinds}{what}")
     if not inside:
         raise ValueError(
             f"{root} has images, but no subfolders: put the images of each class into a folder named after it, or "
@@ -99,7 +122,9 @@ def _folders(root: Path, max_pixels: int, labelled: bool) -> ImageSource:
             own = path.relative_to(root)
             yield Item(own.as_posix(), own.parts[0], lambda path=path: decode(path, max_pixels))
 
-    return ImageSource(inside, items, False, others)
+    names = [path.relative_to(root).as_posix() for path in others]
+    there = [path for path in inside if path.is_file()]
+    return ImageSource(there, items, lambda: all(is_grey(path, max_pixels) for path in there), names)
 
 
 def _table(path: Path, columns: Sequence[int | str], max_pixels: int) -> ImageSource:
@@ -112,7 +137,8 @@ def _table(path: Path, columns: Sequence[int | str], max_pixels: int) -> ImageSo
         for file, (own, label) in zip(files, rows, strict=True):
             yield Item(own, label, lambda file=file: decode(file, max_pixels))
 
-    return ImageSource([path, *(file for file in files if file.is_file())], items, False)
+    there = [file for file in files if file.is_file()]
+    return ImageSource([path, *there], items, lambda: all(is_grey(file, max_pixels) for file in there))
 
 
 def _cells(path: Path, columns: Sequence[int | str]) -> Iterator[tuple[str, str]]:
@@ -163,7 +189,7 @@ def _idx(path: Path) -> ImageSource:
         for number, (pixels, label) in enumerate(zip(images, labels.tolist(), strict=True)):
             yield Item(f"{path.name}:{number}", label, lambda pixels=pixels: Image.fromarray(pixels))
 
-    return ImageSource([path, beside], items, True)
+    return ImageSource([path, beside], items, lambda: True)
 
 
 def read_idx(path: Path, axes: int) -> np.ndarray:
@@ -198,7 +224,7 @@ def _sheets(path: Path) -> ImageSource:
         if count != len(labels):
             raise ValueError(f"{path} has {len(labels):,} labels, but its sheets have {count:,} images")
 
-    return ImageSource([path, *sheets], items, False)
+    return ImageSource([path, *sheets], items, lambda: False)
 
 
 def _labels(path: Path) -> list[int]:
