@@ -7,10 +7,10 @@ from typing import Any
 
 
 def reads_images(folder: str, verb: str | None = None) -> bool:
-    """Whether a folder is opened as an image model."""
-    from heed.loading import product_of
+    """Whether a folder, or a name on the hub, is opened as an image model."""
+    from heed.cli.common import product_of_model
 
-    return Path(folder).is_dir() and "images" in product_of(folder, verb).reads
+    return "images" in getattr(product_of_model(folder, verb), "reads", ())
 
 
 def found_files(names: Sequence[str]) -> list[Path]:
