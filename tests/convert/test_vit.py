@@ -87,6 +87,29 @@ def test_a_body_without_a_head_embeds_and_can_be_written_again(tmp_path, exact):
     assert load(tmp_path / "theirs", "cpu", verb="embed").noun == "an image model"
 
 
+def test_a_body_without_a_head_is_described_converted_and_refused_where_it_lacks_classes(tmp_path, capsys):
+    from heed.service.http.opening import open_models
+
+    saved(theirs(ViTModel), tmp_path / "theirs")
+    assert main(["convert", str(tmp_path / "theirs"), "--out", str(tmp_path / "heed")]) == 0
+    Image.new("RGB", (12, 12), "red").save(tmp_path / "red.png")
+    capsys.readouterr()
+    for name in ("theirs", "heed"):
+        folder = str(tmp_path / name)
+        assert main(["info", folder]) == 0
+        out = capsys.readouterr().out
+        assert "an image model" in out and f"heed embed {folder} images --out vectors.npy" in out
+        assert main(["info", folder, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["images"]["size"] == 12
+        assert load(folder, "cpu").embed([tmp_path / "red.png"]).shape == (1, 16)
+        assert main(["classify", folder, str(tmp_path / "red.png")]) == 1
+        error = " ".join(capsys.readouterr().err.split())
+        assert f"{folder} is an image model: it cannot classify; use heed embed" in error
+        for given in (folder, f"embed={folder}"):
+            with pytest.raises(ValueError, match=rf"{folder} cannot be served: .* use heed embed {folder}"):
+                open_models([given], "cpu", "auto")
+
+
 def test_a_folder_goes_to_heed_and_back(tmp_path, exact, capsys):
     other = theirs()
     saved(other, tmp_path / "theirs", resample=3)
