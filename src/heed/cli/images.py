@@ -237,5 +237,5 @@ def _labelled(args: argparse.Namespace, model: Any) -> Any:
     columns = [int(name) if name.isdecimal() else name for name in args.columns or ("1", "2")]
     own = model.images
     config, known = ImagesConfig(images=args.images, columns=columns, classes=model.labels, size=own.size), model.labels
-    form = Form(own.size, own.channels, own.fit, own.resample)
+    form = Form(own.size, own.channels, own.fit, own.resample, own.resize)
     return prepare(args.images, config, form, known, lambda what, done: None, labelled=bool(known))[1]
