@@ -63,9 +63,9 @@ def section(kind: type, values: Mapping[str, Any] | None = None) -> Iterator[str
     comments, hints = comments_of(kind), get_type_hints(kind)
     for field in fields(kind):
         if field.name not in data_fields(kind) and field.name != "settings":
-            choices = (
-                ", ".join(map(repr, get_args(hints[field.name]))) if get_origin(hints[field.name]) is Literal else ""
-            )
+            hint = hints[field.name]
+            literals = [one for one in (hint, *get_args(hint)) if get_origin(one) is Literal]  # alone, or one or None
+            choices = ", ".join(map(repr, get_args(literals[0]))) if literals else ""
             comment = "; ".join(filter(None, (choices, comments.get(field.name))))
             yield line(field.name, (values or {}).get(field.name, default(field)), comment)
 

@@ -91,7 +91,10 @@ def preprocessor_seeds() -> list[Case]:
         "do_center_crop": True,
         "image_std": [0.5] * 3,
     }
-    return [{"preprocessor_config.json": json.dumps(one).encode()} for one in (own, own | cut, {"size": 8})]
+    larger = {**cut, "size": {"height": 9, "width": 9}}
+    return [
+        {"preprocessor_config.json": json.dumps(one).encode()} for one in (own, own | cut, own | larger, {"size": 8})
+    ]
 
 
 def read_preprocessor(folder: Path) -> None:

@@ -30,7 +30,7 @@ def load(
     """
     names = [str(f) for f in ([folders] if isinstance(folders, str | Path) else folders)]
     chosen = choose_device(device)
-    known = [product_of(name, verb) for name in names if Path(name).is_dir()]
+    known = [product_of(name, verb) for name in names if Path(name).is_dir()]  # a name on the hub is downloaded first
     packages = [open_package(name) for name in names]
     product = (known or [_product(packages[0].task, names[0], verb, type(packages[0].model))])[0]
     for package, name in zip(packages, names, strict=True):
@@ -40,8 +40,8 @@ def load(
 
 
 def product_of(name: str | Path, verb: str | Sequence[str] | None = None) -> type[Product] | None:
-    """What a folder holds, without reading its weights."""
-    path = find_model(Path(name))
+    """What a folder or a name on the hub holds, without reading its weights."""
+    path = _folder(name, None)
     if ctranslate2.is_one(path):
         _refuse_ctranslate2(path)
     facts = model_folder.read_config(path)
@@ -71,11 +71,15 @@ def _product(task: str, name: str, verb: str | Sequence[str] | None, model: type
 
 def _products(task: str) -> Sequence[type[Product]]:
     """What models of a task are opened as; none for an unknown task."""
-    if task != "sentence-pairs":
-        return TASKS[task].products if task in TASKS else ()
-    from heed.products.pair_classifier import PairClassifier  # no task trains it alone
+    if task == "sentence-pairs":  # these two are trained for another task
+        from heed.products.pair_classifier import PairClassifier
 
-    return (PairClassifier,)
+        return (PairClassifier,)
+    if task == "image-features":
+        from heed.products.image_classifier import ImageEmbedder
+
+        return (ImageEmbedder,)
+    return TASKS[task].products if task in TASKS else ()
 
 
 def _bodies(verb: str | Sequence[str] | None) -> list[type[Any]]:
@@ -117,6 +121,12 @@ def open_package(name: str | Path, revision: str | None = None) -> Package:
     if "model_type" in facts or "architectures" in facts:
         return _read_huggingface(path)
     return read_package(path, facts)
+
+
+def may_be_model(name: str) -> bool:
+    """Whether a name is a folder or, if there is no such file, looks like a name on the hub."""
+    path, (plain, _, revision) = Path(name), name.partition("@")
+    return path.is_dir() or (not path.exists() and hub.is_name(plain) and bool(revision or not hub.is_path(plain)))
 
 
 def _folder(name: str | Path, revision: str | None) -> Path:

@@ -12,10 +12,12 @@ from safetensors.torch import load_file
 
 from heed.cli import model_facts
 from heed.convert import huggingface
+from heed.convert.architecture import UNTRAINED
 from heed.loading import write_package
 from heed.tasks import TASKS
 from heed.tasks.described import DESCRIBED
 from heed.version import __version__
+from tests.convert import encoders
 from tests.convert.small import SIZES, classifier, package, vocabularies
 from tests.helpers import language_package
 from tests.products.test_token_products import tagging_package
@@ -253,3 +255,12 @@ def test_tasks_are_described_as_they_are():
         metrics = {metric.name: metric.label for metric in task.metrics}
         assert DESCRIBED[name] == (task.products[0].noun, task.example, metrics)
         assert list(DESCRIBED[name].metrics) == list(metrics)
+    assert set(UNTRAINED) == DESCRIBED.keys() - TASKS.keys()
+
+
+@pytest.mark.parametrize(("head", "task"), [("pair", "sentence-pairs"), ("causal", "causal-encoder")])
+def test_an_encoder_with_a_head_that_heed_does_not_train_alone_is_described(heed, tmp_path, head, task):
+    own = encoders.package("bert", head)._replace(task=task)
+    write_package(own, tmp_path / "a")
+    assert DESCRIBED[task].noun in heed("info", tmp_path / "a")[1].splitlines()[0]
+    assert model_facts.of_package(str(tmp_path / "a"), own).task == DESCRIBED[task]

@@ -11,8 +11,8 @@ from huggingface_hub import constants
 from heed.convert import hub
 
 COMMIT = "a1b2c3d4" * 5
-FILES = ["config.json", "source.spm", "target.spm", "vocab.json", "README.md", ".gitattributes", "tf_model.h5",
-         "rust_model.ot", "onnx/model.safetensors", "pytorch_model.bin"]  # fmt: skip
+FILES = ["config.json", "source.spm", "target.spm", "vocab.json", "README.md", "preprocessor_config.json", ".gitattributes",
+         "tf_model.h5", "rust_model.ot", "onnx/model.safetensors", "pytorch_model.bin"]  # fmt: skip
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -105,6 +105,7 @@ def said(name="owner/model", revision=None):
 def test_only_what_heed_reads_is_fetched(server):
     folder = hub.fetch("owner/model")
     wanted = {"config.json", "source.spm", "target.spm", "vocab.json", "README.md", "pytorch_model.bin"}
+    wanted.add("preprocessor_config.json")
     assert {path.name for path in folder.iterdir()} == wanted
     assert sorted(server.given) == sorted(wanted)
 

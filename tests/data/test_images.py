@@ -40,7 +40,9 @@ def idx(path, array):
 
 def prepared(names, **settings):
     config = ImagesConfig([str(name) for name in names], **settings)
-    form = Form(config.size, images.channels_of(config.images, config), config.fit, config.resample)
+    form = Form(
+        config.size, images.channels_of(config.images, config), config.fit or "crop", config.resample or "bilinear"
+    )
     return images.prepare(config.images, config, form, None, lambda what, done: None)[1]
 
 
@@ -212,6 +214,22 @@ def test_broken_images_are_left_out_counted_and_named(folders):
     assert found.broken_summary()[0].startswith("1 images cannot be read and are skipped: dog/bad.png is ")
     with pytest.raises(ValueError, match=r"^dog/bad\.png is .*; or set data\.broken to 'leave out'$"):
         prepared([root], broken="refuse")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, Form(224, 3, "stretch", "bicubic", 256)),
+        ({"size": 448}, Form(448, 3, "stretch", "bicubic", 512)),
+        ({"fit": "crop"}, Form(224, 3, "crop", "bicubic")),  # the larger size belongs to another fit
+        ({"resample": "box"}, Form(224, 3, "stretch", "box", 256)),
+    ],
+)
+def test_images_are_read_as_the_base_reads_them_unless_the_recipe_says_otherwise(settings, expected):
+    from heed.tasks.image_classification import prepared_form
+
+    base = Images(224, 3, (0.5,) * 3, (0.5,) * 3, "stretch", "bicubic", 256)
+    assert prepared_form(ImagesConfig(["images"], **settings), base) == expected
 
 
 def test_images_of_another_size_are_refused_or_fitted(folders):

@@ -103,12 +103,22 @@ def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None 
     return product
 
 
+def product_of_model(name: str, verb: str | None = None):
+    """What a folder or a name on the hub holds, without opening it; None for a name that is neither."""
+    from heed.loading import may_be_model, product_of
+
+    return product_of(name, verb) if may_be_model(name) else None
+
+
+def verbs_of(name: str) -> tuple[str, ...]:
+    """The verbs of what such a name holds; none for a name that is neither."""
+    return getattr(product_of_model(name), "verbs", ())
+
+
 def check_product(args: argparse.Namespace, folders: list[str], verb: str, options: str) -> None:
     """Refuse folders without `verb`. `options`: what the command line offers instead, for folders that support it."""
-    from heed.loading import product_of
-
     for name in folders:
-        if not Path(name).is_dir() or verb in (product := product_of(name)).verbs:
+        if (product := product_of_model(name)) is None or verb in product.verbs:
             continue
         hint = f" (heed {args.verb} with {options})" if args.verb in product.verbs else ""
         raise ValueError(product.refusal(name, verb) + hint)

@@ -1,7 +1,6 @@
 """heed evaluate"""
 
 import argparse
-import functools
 from dataclasses import asdict
 from pathlib import Path
 
@@ -94,26 +93,25 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli import answer, embed, fill, hearing, images, labelled, language, ranking, speak, tag
+    from heed.cli.common import verbs_of
 
-    has = functools.partial(labelled.has_verb, args.system)
+    verbs = verbs_of(args.system)
     kinds = (  # the first that it is
-        (lambda: images.reads_images(args.system), images),
-        (lambda: has("transcribe"), hearing),
-        (lambda: has("speak"), speak),
-        (lambda: has("recommend"), ranking),
-        (lambda: fill.fills(args.system), fill),
-        (lambda: args.conll or has("tag"), tag),
-        (lambda: args.squad or has("answer"), answer),
-        (lambda: has("embed"), embed),
-        (lambda: args.tsv or labelled.is_classifier(args.system), labelled),
-        (lambda: args.text, language),
+        (images.reads_images(args.system), images),
+        ("transcribe" in verbs, hearing),
+        ("speak" in verbs, speak),
+        ("recommend" in verbs, ranking),
+        ("fill" in verbs, fill),
+        (args.conll or "tag" in verbs, tag),
+        (args.squad or "answer" in verbs, answer),
+        ("embed" in verbs, embed),
+        (args.tsv or "classify" in verbs, labelled),
+        (args.text, language),
     )
-    for is_this, own in kinds:
-        if is_this():
-            if args.against and own in (hearing, speak):
-                raise ValueError("--against does not support speech models: evaluate each with its own command")
-            return own.evaluate(args)
-    return _evaluate_translations(args)
+    own = next((own for is_this, own in kinds if is_this), None)
+    if args.against and own in (hearing, speak):
+        raise ValueError("--against does not support speech models: evaluate each with its own command")
+    return own.evaluate(args) if own else _evaluate_translations(args)
 
 
 def _evaluate_translations(args: argparse.Namespace) -> int:
@@ -168,13 +166,13 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
 
 def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):
     """The lines of a file, or the translations of a model and the model itself."""
-    from heed.cli.common import check_product, open_product, read_lines, split_names
-    from heed.cli.labelled import has_verb
+    from heed.cli.common import check_product, open_product, read_lines, split_names, verbs_of
 
     if Path(system).is_file():
         return read_lines(system), None
     wanted = {"classify": "--tsv FILE", "tag": "--conll FILE", "answer": "--squad FILE"}
-    options = next((option for verb, option in wanted.items() if has_verb(system, verb)), "--text FILE")
+    verbs = verbs_of(system)
+    options = next((option for verb, option in wanted.items() if verb in verbs), "--text FILE")
     check_product(args, split_names(system), "translate", options)
     if sources is None:
         raise ValueError(f"{system} is a model: give the text to translate with --source FILE")

@@ -3,7 +3,6 @@
 import argparse
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 EXAMPLES = """\
 examples:
@@ -69,13 +68,6 @@ def _lines(one, as_json: bool) -> list[str]:
         return [json.dumps(asdict(one), ensure_ascii=False)]
     masks = ("  ".join(f"{guess.word} {guess.probability:.4f}" for guess in own) for own in one.masks)
     return [one.filled, *(f"  {line}" for line in masks)]
-
-
-def fills(name: str) -> bool:
-    """Whether a folder holds a masked language model."""
-    from heed.loading import product_of
-
-    return Path(name).is_dir() and "fill" in product_of(name).verbs
 
 
 def evaluate(args: argparse.Namespace) -> int:

@@ -7,10 +7,10 @@ from typing import Any
 
 
 def reads_images(folder: str, verb: str | None = None) -> bool:
-    """Whether a folder is opened as an image model."""
-    from heed.loading import product_of
+    """Whether a folder, or a name on the hub, is opened as an image model."""
+    from heed.cli.common import product_of_model
 
-    return Path(folder).is_dir() and "images" in product_of(folder, verb).reads
+    return "images" in getattr(product_of_model(folder, verb), "reads", ())
 
 
 def found_files(names: Sequence[str]) -> list[Path]:
@@ -251,5 +251,5 @@ def _labelled(args: argparse.Namespace, model: Any) -> Any:
     known = model.labels
     named = model.numbered or ([] if all(name.isdecimal() for name in known) else known)  # what numbers stand for
     config = ImagesConfig(images=args.images, columns=columns, classes=named, size=own.size)
-    form = Form(own.size, own.channels, own.fit, own.resample)
+    form = Form(own.size, own.channels, own.fit, own.resample, own.resize)
     return prepare(args.images, config, form, known, lambda what, done: None, labelled=bool(known))[1]

@@ -78,15 +78,3 @@ def evaluate(args: argparse.Namespace) -> int:
         told = (models[0].label(text, row).label for text, row in zip(texts, outputs[0], strict=True))
         write_lines(told, args.out)
     return 0
-
-
-def is_classifier(name: str) -> bool:
-    """Whether a folder holds a classifier."""
-    return has_verb(name, "classify")
-
-
-def has_verb(name: str, verb: str) -> bool:
-    """Whether a folder supports a verb."""
-    from heed.loading import product_of
-
-    return Path(name).is_dir() and verb in product_of(name).verbs

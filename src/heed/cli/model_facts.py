@@ -73,16 +73,23 @@ def of_package(name: str, package: Package) -> ModelFacts:
     """Those of an opened model."""
     from heed.loading import find_model
     from heed.models import name_of
-    from heed.tasks import TASKS
 
-    weights, task = list(package.model.state_dict().values()), TASKS[package.task]
-    metrics = {metric.name: metric.label for metric in task.metrics}
+    weights = list(package.model.state_dict().values())
     return ModelFacts(
         str(find_model(Path(name))) if Path(name).is_dir() else name,
         name_of(package.model),
         vars(package.model.config),
         sum(own.numel() for own in weights),
         sum(own.numel() * own.element_size() for own in weights),
-        TaskDescription(task.products[0].noun, task.example, metrics),
+        DESCRIBED.get(package.task) or _of_task(package.task),
         package,
     )
+
+
+def _of_task(name: str) -> TaskDescription:
+    """The description of a task that is not Heed's own."""
+    from heed.tasks import TASKS
+
+    task = TASKS[name]
+    metrics = {metric.name: metric.label for metric in task.metrics}
+    return TaskDescription(task.products[0].noun, task.example, metrics)

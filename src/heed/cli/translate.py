@@ -113,11 +113,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace, chosen: dict, folder, quick) -> int:
     from heed.cli import quick_translate, transcribe
-    from heed.cli.common import open_product
-    from heed.cli.labelled import has_verb
+    from heed.cli.common import open_product, verbs_of
     from heed.products.translator.engines.continued import Continued
 
-    if len(args.folder) == 1 and has_verb(args.folder[0], "transcribe"):
+    if len(args.folder) == 1 and "transcribe" in verbs_of(args.folder[0]):
         return transcribe.translate(args)
     glossary = _glossary(args)
     if args.file is not None:

@@ -8,7 +8,7 @@ TEXT_FILES = [
     "config.json", "generation_config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json",
     "added_tokens.json", "vocab.json", "target_vocab.json", "merges.txt", "source.spm", "target.spm", "spiece.model",
     "sentencepiece.bpe.model", "vocab.txt", "README.md", "modules.json", "sentence_bert_config.json",
-    "config_sentence_transformers.json", "*_Pooling/config.json",
+    "config_sentence_transformers.json", "*_Pooling/config.json", "preprocessor_config.json",
 ]  # fmt: skip
 SAFETENSORS = ["model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
 PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"]

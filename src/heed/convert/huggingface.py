@@ -94,7 +94,10 @@ def read(folder: Path) -> Package:
 def _read_images(folder: Path, settings: dict[str, Any], architecture: Architecture) -> Package:
     """An image model, which has no vocabulary."""
     config = _about(folder / CONFIG, lambda: architecture.config_table.to_ours(settings))
-    preprocessor = _json(path) if (path := folder / vit.PREPROCESSOR).is_file() else {"size": config.size}
+    path = folder / vit.PREPROCESSOR
+    if not path.is_file():
+        raise ValueError(f"{folder} has no {path.name}, which states how images are read: copy it from the original")
+    preprocessor = _json(path)
     processors = _about(path, lambda: vit.processors(preprocessor, settings, config))
     model = _model(folder, architecture, config)
     facts = {"origin": _origin(folder, settings, architecture.name)}

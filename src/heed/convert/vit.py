@@ -116,10 +116,10 @@ def processors(preprocessor: Mapping[str, Any], settings: Mapping[str, Any], con
 
 def to_ours(settings: Mapping[str, Any], config: ViTConfig) -> Images:
     """The image preprocessing in preprocessor_config.json, with transformers' defaults."""
-    size, fit = _size(settings)
+    size, fit, resize = _sizes(settings)
     if size != config.size:
         raise ValueError(f"images are resized to {size} pixels, but the model expects {config.size}")
-    number = settings.get("resample", 2)
+    number = settings.get("resample", 3 if _is_deit(settings) else 2)
     if type(number) is not int or not 0 <= number < len(get_args(Resample)):
         raise ValueError(f"resample is {number!r}; it must be one of Pillow's numbers, 0 to 5")
     factor = settings.get("rescale_factor", 1 / 255)
@@ -128,28 +128,44 @@ def to_ours(settings: Mapping[str, Any], config: ViTConfig) -> Images:
     normal = settings.get("do_normalize", True)
     mean, std = (settings.get(f"image_{name}", [0.5] * config.channels) for name in ("mean", "std"))
     facts = {"size": size, "channels": config.channels, "fit": fit, "resample": get_args(Resample)[number]}
+    facts["resize"] = resize if resize != size else None
     facts |= {"mean": mean, "std": std} if normal else {"mean": [0.0] * config.channels, "std": [1.0] * config.channels}
     return Images.read_facts(facts, "image_mean or image_std, or the size")
 
 
-def _size(settings: Mapping[str, Any]) -> tuple[Any, str]:
-    """The image size of the model, and whether images are stretched to it or center-cropped."""
-    size, crop = settings.get("size", 224), settings.get("crop_size")
-    cut = bool(settings.get("do_center_crop", False))
-    crop = crop["height"] if isinstance(crop, Mapping) and crop.get("height") == crop.get("width") else crop
+def _is_deit(settings: Mapping[str, Any]) -> bool:
+    """Whether transformers would read images by DeiT's processor, which has other defaults than ViT's."""
+    return str(settings.get("image_processor_type", settings.get("feature_extractor_type"))).startswith("DeiT")
+
+
+def _sizes(settings: Mapping[str, Any]) -> tuple[Any, str, Any]:
+    """The image size of the model; whether images are first stretched or have their shorter side resized; and to what
+    size.
+    """
+    deit = _is_deit(settings)
+    size, crop = settings.get("size", 256 if deit else 224), settings.get("crop_size", 224 if deit else None)
+    cut, fit = bool(settings.get("do_center_crop", deit)), "stretch"
     if isinstance(size, Mapping) and "shortest_edge" in size:
-        if not cut or crop != size["shortest_edge"]:
-            raise ValueError(
-                f"size is {size} and crop_size {crop!r}; heed supports a center crop only at the same size"
-            )
-        return crop, "crop"
+        size, fit = size["shortest_edge"], "crop"
+        if not cut:
+            raise ValueError(f"the shorter side is resized to {size}, without a center crop; heed's images are square")
+    size = _square("size", size)
+    if not cut:
+        return size, fit, size
+    crop = _square("crop_size", crop)
+    if crop > size:
+        raise ValueError(f"crop_size is {crop} and size {size}; heed supports no center crop beyond the image")
+    return crop, fit, size
+
+
+def _square(name: str, size: Any) -> int:
     if isinstance(size, Mapping):
         if size.get("height") != size.get("width"):
-            raise ValueError(f"size is {size}; heed's images are square")
+            raise ValueError(f"{name} is {size}; heed's images are square")
         size = size.get("height")
-    if cut and crop != size:
-        raise ValueError(f"size is {size} and crop_size {crop!r}; heed supports a center crop only at the same size")
-    return size, "stretch"
+    if type(size) is not int:
+        raise ValueError(f"{name} is {size!r}; it must be an integer, or a height and a width")
+    return size
 
 
 def to_theirs(package: Package) -> dict[str, Any]:
@@ -159,12 +175,14 @@ def to_theirs(package: Package) -> dict[str, Any]:
         raise ValueError(
             "images are padded to a square (data.fit), which transformers' ViT does not support: it cannot be exported"
         )
-    both = {"height": own.size, "width": own.size}
-    cut = {"do_center_crop": True, "crop_size": both, "size": {"shortest_edge": own.size}}
+    first, both = own.resize or own.size, {"height": own.size, "width": own.size}
+    size = {"shortest_edge": first} if own.fit == "crop" else {"height": first, "width": first}
+    cut = {"do_center_crop": True, "crop_size": both} if own.fit == "crop" or own.resize else {}
     return {
         "image_processor_type": "ViTImageProcessor",
         "do_resize": True,
-        **(cut if own.fit == "crop" else {"size": both}),
+        "size": size,
+        **cut,
         "resample": get_args(Resample).index(own.resample),
         "do_rescale": True,
         "rescale_factor": 1 / 255,

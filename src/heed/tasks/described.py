@@ -1,4 +1,6 @@
-"""What heed info tells of the tasks, without torch, which the tasks import. A test compares both."""
+"""What heed info tells of the tasks, without torch, which the tasks import, and of what heed opens but does not train.
+A test compares both.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -103,5 +105,10 @@ DESCRIBED = {
         "a voice",
         'heed speak {} "Hello." --out hello.wav',
         {"mcd": "MCD", "ends": "ends", "loss": "loss"},
+    ),
+    "image-features": TaskDescription("an image model", "heed embed {} images --out vectors.npy", {}),
+    "sentence-pairs": TaskDescription("a sentence-pair model", "heed classify {} < pairs.tsv", {}),
+    "causal-encoder": TaskDescription(
+        "an encoder with a causal head", "heed embed {} --input texts.txt --out vectors.npy", {}
     ),
 }

@@ -154,7 +154,11 @@ def prepared_form(data: ImagesConfig, own: Images | None) -> Form:
     """The image shape: as in the recipe, else as the trained model reads, else as they are."""
     kept = own is not None and data.colours == "auto"
     channels = own.channels if kept else images.channels_of(data.images, data)
-    return Form(data.size or (own.size if own else None), channels, data.fit, data.resample)
+    if own is None:
+        return Form(data.size, channels, data.fit or "crop", data.resample or "bilinear")
+    fit, size = data.fit or own.fit, data.size or own.size
+    resize = round(own.resize * size / own.size) if own.resize and fit == own.fit else None
+    return Form(size, channels, fit, data.resample or own.resample, resize)
 
 
 def broken_notes(prepared: Prepared) -> list[str]:

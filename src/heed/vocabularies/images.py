@@ -99,7 +99,9 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 
 @dataclass(frozen=True)
 class Images:
-    """How an image file becomes numbers: `size` × `size` pixels, 1 channel (grey) or 3, then (x / 255 - mean) / std."""
+    """How an image file becomes numbers: `size` × `size` pixels, 1 channel (grey) or 3, then (x / 255 - mean) / std.
+    With `resize`, an image is fitted to that size, and its center of `size` × `size` is what the model reads.
+    """
 
     size: int
     channels: int
@@ -107,10 +109,11 @@ class Images:
     std: tuple[float, ...]
     fit: Fit = "crop"
     resample: Resample = "bilinear"
+    resize: int | None = None
 
     def pixels(self, image: Image.Image) -> np.ndarray:
         """A decoded image as (size, size, channels) bytes."""
-        image = fitted(image.convert(MODES[self.channels]), self.size, self.fit, self.resample)
+        image = fitted(image.convert(MODES[self.channels]), self.size, self.fit, self.resample, self.resize)
         return np.asarray(image).reshape(self.size, self.size, self.channels)
 
     def read(self, source: Path | bytes, max_pixels: int = MAX_PIXELS) -> np.ndarray:
@@ -131,6 +134,11 @@ class Images:
                 raise ValueError(f"{where}.{name} is {own[name]!r}; it must be one of {', '.join(map(str, choices))}")
         if type(own["size"]) is not int or not 1 <= own["size"] <= 1 << 14:
             raise ValueError(f"{where}.size is {own['size']!r}; it must be an integer from 1 to {1 << 14:,}")
+        most = 1 << 14 if own["fit"] != "pad" else own["size"]
+        if own["resize"] is not None and (type(own["resize"]) is not int or not own["size"] <= own["resize"] <= most):
+            raise ValueError(
+                f"{where}.resize is {own['resize']!r}; it must be an integer from {own['size']} to {most:,}"
+            )
         for name in ("mean", "std"):
             own[name] = _numbers(own[name], own["channels"], f"{where}.{name}", above_zero=name == "std")
         return cls(**own)
@@ -145,15 +153,18 @@ def _numbers(values: Any, count: int, where: str, above_zero: bool) -> tuple[flo
     return tuple(map(float, values))
 
 
-def fitted(image: Image.Image, size: int, fit: Fit, resample: Resample) -> Image.Image:
-    """An image of `size` × `size` pixels: stretched; center-cropped; or padded with black."""
-    filter_ = Image.Resampling[resample.upper()]
-    if image.size == (size, size):
+def fitted(image: Image.Image, size: int, fit: Fit, resample: Resample, resize: int | None = None) -> Image.Image:
+    """An image of `size` × `size` pixels: stretched; center-cropped; or padded with black. With `resize`, it is the
+    center of one of that size.
+    """
+    filter_, first = Image.Resampling[resample.upper()], resize or size
+    if image.size == (first, first) == (size, size):
         return image
     if fit == "stretch":
-        return image.resize((size, size), filter_)
-    whole = min(image.size) if fit == "crop" else max(image.size)  # the side that gets this size
-    width, height = (max(1, size * side // whole) for side in image.size)
+        width, height = first, first
+    else:
+        whole = min(image.size) if fit == "crop" else max(image.size)  # the side that gets this size
+        width, height = (max(1, first * side // whole) for side in image.size)
     image = image.resize((width, height), filter_)
     left, top = (width - size) // 2, (height - size) // 2
     return image.crop((left, top, left + size, top + size))  # beyond its edges it is black

@@ -21,8 +21,12 @@ class ImagesConfig:
         None  # image size in pixels (default: that of the images, if all are the same size; with --from, that of the model)
     )
     colours: Colours = "auto"  # "auto": grey if all readable files are, by their headers; with --from, as that model
-    fit: Fit = "crop"  # for images that are not square: crop the center, stretch, or pad with black
-    resample: Resample = "bilinear"  # interpolation used to resize images
+    fit: Fit | None = (
+        None  # for images that are not square: crop the center, stretch, or pad with black (default: "crop"; with --from, as that model)
+    )
+    resample: Resample | None = (
+        None  # interpolation used to resize images (default: "bilinear"; with --from, as that model)
+    )
     broken: Literal["leave out", "refuse"] = (
         "leave out"  # what to do with unreadable images; they are counted and listed
     )

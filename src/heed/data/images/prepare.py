@@ -13,7 +13,7 @@ from heed.data.images.config import ImagesConfig
 from heed.data.images.sources import NAMED, ImageSource, Item, open_source, skipped
 from heed.data.prepare import cached, digest
 from heed.files import atomic_folder, sha256, write_sums
-from heed.vocabularies.images import MODES, Images, UnreadableImage, fitted
+from heed.vocabularies.images import MODES, Fit, Images, Resample, UnreadableImage, fitted
 from heed.vocabularies.labels import Labels
 
 EDITION = 2  # of the folders in the cache
@@ -79,8 +79,9 @@ class Form:
 
     size: int | None
     channels: int
-    fit: str
-    resample: str
+    fit: Fit
+    resample: Resample
+    resize: int | None = None  # images are fitted to this size first, and their center is cut out
 
 
 def prepare(
@@ -204,7 +205,7 @@ def _pixels(image: Image.Image, form: Form, item: Item, config: ImagesConfig) ->
             f"{item.name} is {image.width} × {image.height} pixels, and the first image {form.size} × {form.size}: set "
             "data.size, and all images are resized to it (data.fit)"
         )
-    image = fitted(image.convert(MODES[form.channels]), form.size, form.fit, form.resample)
+    image = fitted(image.convert(MODES[form.channels]), form.size, form.fit, form.resample, form.resize)
     return np.asarray(image).reshape(form.size, form.size, form.channels)
 
 
@@ -245,4 +246,4 @@ def processor(images: ImageSet) -> Images:
     """How to read further images for a model trained on these."""
     f = images.facts
     mean, std = images.statistics()
-    return Images(f["size"], f["channels"], mean, std, f["fit"], f["resample"])
+    return Images(f["size"], f["channels"], mean, std, f["fit"], f["resample"], f["resize"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heed.loading import find_model, load
 from heed.products.generator import Generator
-from heed.products.image_classifier import ImageClassifier
+from heed.products.image_classifier import ImageClassifier, ImageEmbedder
 from heed.products.image_generator import ImageGenerator
 from heed.products.product import Product
 from heed.products.recognizer import Recognizer
@@ -51,6 +51,11 @@ def _asked_model(name: str, product: Product, verb: str, said: str | None, folde
         return ServedImageModel(name, product)
     if isinstance(product, ImageGenerator):
         return ServedImageGenerator(name, product)
+    if isinstance(product, ImageEmbedder):
+        raise ValueError(
+            f"{folder} cannot be served: heed serve has image classifiers and image generators; for vectors of images "
+            f"use heed embed {folder} images --out vectors.npy"
+        )
     if said is not None and said != verb:
         raise ValueError(f"{said}={folder}: {folder} is {product.noun}, which has no languages: give its name only")
     if isinstance(product, Recommender):
