@@ -79,7 +79,8 @@ def cases(scene: Scene, kept: Path, others: Path | None) -> Iterator[tuple[Probe
             if name in scene.left_out:
                 continue
             content = path.read_bytes()
-            for damage in damages(path, content, counterpart(name, content, others), f"{probe.name} {name}"):
+            other, seed = counterpart(name, content, others), f"{probe.name} {name}"
+            for damage in damages(path, content, other, seed, bool(probe.before)):
                 yield probe, name, damage
 
 
@@ -126,14 +127,25 @@ def damaged(scene: Scene, work: Work, share: tuple[int, int], given: argparse.Na
     for probe, name, damage in islice(chosen, done, None):
         if probe.name not in right:
             copy(kept, work.folder)
-            right[probe.name] = work.run(probe.commands, probe.results)
+            right[probe.name] = work.run((*probe.before, *probe.commands), probe.results)
             if right[probe.name].answer.code:
                 raise SystemExit(f"{scene.name}: {probe.name} fails without a fault: {right[probe.name].answer}")
         copy(kept, work.folder)
-        damage.apply(work.folder / name, (work.folder / name).read_bytes())
+        spoil(work, probe, name, damage)
         found = work.run(probe.commands, probe.results)
         outcome, good = judge(found, right[probe.name])
         yield Found(scene.name, f"{probe.name}: {name} {damage.name}", outcome, found.answer.err.strip()[-900:], good)
+
+
+def spoil(work: Work, probe: Probe, name: str, damage: Damage) -> None:
+    """Damage a file. If commands run before, they must succeed, and the file keeps its inode and the time of its last change."""
+    path = work.folder / name
+    if probe.before and (answer := work.run(probe.before, ()).answer).code:
+        raise SystemExit(f"{probe.name} fails without a fault: {answer}")
+    times = path.stat()
+    damage.apply(path, path.read_bytes())
+    if probe.before and path.exists():
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Namespace, done: int) -> Iterator[Found]:
