@@ -42,6 +42,7 @@ class Work:
         self.root, self.folder = root, root / "work"
         self.right: dict[str, dict[str, State]] = {}  # of scenes and probes without a fault
         self.writes: dict[str, int] = {}  # of each training
+        self.names: dict[str, set[str]] = {}  # in the cache after each training
 
     def begin(self, scene: str, make: Sequence[str], name: str, kill: str = "") -> Path:
         """Make a scene once; it is kept under its name and `name`."""
@@ -68,6 +69,12 @@ class Work:
 
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "none"
+
+
+def names(folder: Path) -> set[str]:
+    """Everything in the cache, and unfinished files anywhere."""
+    found = (*(folder / "cache").rglob("*"), *folder.rglob("*.part"))
+    return {path.relative_to(folder).as_posix() for path in found}
 
 
 def cases(scene: Scene, kept: Path, others: Path | None) -> Iterator[tuple[Probe, str, Damage]]:
@@ -159,6 +166,7 @@ def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Names
         shutil.copytree(work.folder, fresh)
         answer, work.writes[name] = call(command.split(), work.folder)
         work.right[name] = {"training": State(answer, {own: digest(work.folder / own) for own in results})}
+        work.names[name] = names(work.folder)
         if answer.code or not work.writes[name]:
             raise SystemExit(f"{name} fails without a fault: {answer}")
     right, writes = work.right[name]["training"], work.writes[name]
@@ -166,7 +174,7 @@ def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Names
     stops = (Stop(number, kind) for number in numbers for kind in kinds(name, number))
     for stop in islice(stops, done, None):
         copy(fresh, work.folder)
-        outcome, good, says = resumed_after(stop, command, work, right)
+        outcome, good, says = resumed_after(stop, command, work, right, work.names[name])
         yield Found(name, f"{stop.kind} at write {stop.number} of {writes}", outcome, says[-900:], good)
 
 
@@ -176,7 +184,7 @@ def kinds(name: str, number: int) -> Sequence[str]:
     return ("kill", failing) if name == TRANSLATOR or number % 3 == 0 else ("kill",)
 
 
-def resumed_after(stop: Stop, command: str, work: Work, right: State) -> tuple[str, bool, str]:
+def resumed_after(stop: Stop, command: str, work: Work, right: State, known: set[str]) -> tuple[str, bool, str]:
     """What comes of a training that is stopped and resumed, whether that is allowed, and what the last command said."""
     first, _ = call(command.split(), work.folder, stop)
     if first.code != KILLED:
@@ -188,7 +196,7 @@ def resumed_after(stop: Stop, command: str, work: Work, right: State) -> tuple[s
         return f"{stop.kind}: NOT RESUMED", False, found.answer.err
     if found.results != right.results:
         return f"{stop.kind}: NOT RESUMED TO THE SAME", False, found.answer.err
-    if left := [path.name for path in work.folder.rglob("*.part")]:
+    if left := sorted(names(work.folder) - known):
         return f"{stop.kind}: LEFT BEHIND {left[0]}", False, found.answer.err
     return f"{stop.kind}: resumed to the same", True, found.answer.err
 

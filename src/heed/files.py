@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,14 +21,8 @@ TRIES = 20  # of a rename on Windows, a tenth of a second apart
 LOCKED_BYTE = 1 << 30
 SUMS = "sums.json"  # in a folder of the cache: the hashes of its other files
 
-DAMAGES = (
-    TypeError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-    UnicodeError,
-    RecursionError,
-)  # what wrong values lead to
+# what wrong values lead to
+DAMAGES = (TypeError, AttributeError, LookupError, ArithmeticError, UnicodeError, RecursionError)
 
 
 def cache_folder() -> Path:
@@ -138,6 +133,20 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
         raise _with_path(error, folder) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def work_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder next to `path`, named after it, so that what a killed process has left there is removed."""
+    _remove_abandoned(path)
+    part = _part(path)
+    part.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=part, ignore_cleanup_errors=True) as made:  # mapped files stay on Windows
+            yield Path(made)
+    finally:
+        with suppress(OSError):  # this process uses it for something else too
+            part.rmdir()
 
 
 def refuse_existing(folder: Path) -> None:
