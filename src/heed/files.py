@@ -40,7 +40,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
         yield part
         _sync(part)
         _when_free(lambda: os.replace(part, path))
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise _with_path(error, path) from error
     finally:
@@ -117,8 +117,8 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
     try:
         yield part
         for path in part.rglob("*"):
-            _sync_folder(path) if path.is_dir() else _sync(path)
-        _sync_folder(part)
+            sync_folder(path) if path.is_dir() else _sync(path)
+        sync_folder(part)
         if existing == "refuse":
             refuse_existing(folder)
         if existing == "replace":
@@ -128,7 +128,7 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
                 shutil.move(path, folder)
         else:
             _rename(part, folder, existing == "keep")
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
     except OSError as error:
         raise _with_path(error, folder) from error
     finally:
@@ -243,7 +243,7 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on disk, if the system supports it."""
     with suppress(OSError):  # Windows opens no folder, and some file systems sync none
         handle = os.open(folder, os.O_RDONLY)
