@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 FLIPS = 2  # of each file
 TEXT_FLIPS = 4  # of each file of settings
+SILENT_FLIPS = 40  # of a file whose size and time are all that the next command looks at
 TEXTS = (".json", ".toml")
 
 
@@ -17,11 +18,11 @@ class Damage(NamedTuple):
     apply: Callable[[Path, bytes], None]
 
 
-def damages(path: Path, content: bytes, other: bytes | None, seed: str) -> Iterator[Damage]:
+def damages(path: Path, content: bytes, other: bytes | None, seed: str, silent: bool = False) -> Iterator[Damage]:
     """All damages of a file. `other` is the file of another run, which differs."""
     if content:
         chance = random.Random(seed)
-        for _ in range(TEXT_FLIPS if path.suffix in TEXTS else FLIPS):
+        for _ in range(SILENT_FLIPS if silent else TEXT_FLIPS if path.suffix in TEXTS else FLIPS):
             place, bit = chance.randrange(len(content)), 1 << chance.randrange(8)
             yield Damage(f"flip at {place}", flipped(place, bit))
         yield Damage("flip of the last", flipped(len(content) - 1, 1))

@@ -12,12 +12,17 @@ FILES = "--source data/train.ko --target data/train.en --valid-source data/valid
 
 @dataclass(frozen=True)
 class Probe:
-    """The next commands, what they leave, and the files whose damage they may meet."""
+    """The next commands, what they leave, and the files whose damage they may meet.
+
+    `before` are commands that record sizes and times of files. They run first, and the damage then keeps the time and the inode,
+    as a bit does that a disk has lost.
+    """
 
     name: str
     commands: tuple[str, ...]
     results: tuple[str, ...] = ()
     files: tuple[str, ...] = ("run/**/*",)
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

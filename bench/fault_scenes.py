@@ -25,6 +25,7 @@ TRANSLATOR = "training of a translator"
 LABELS = {True: "question", False: "statement"}
 PAIRS = {"decoding.max_length": 8, "filters.max_length": 40, "subwords.size": 700}
 TRANSFORMER = {**SMALL, **PAIRS, **SHAPE, "model.encoder_layers": 1, "model.decoder_layers": 1}
+QUICK = "translate run --device cpu --allow-loops --allow-overlong --allow-copies --scores --input data/mono.ko"  # its second run needs no torch
 TEST = "--source data/test.ko --reference data/test.en"
 AVERAGED = {"training.final": "average-best", "training.average": 2}
 
@@ -36,6 +37,7 @@ def _translation() -> Scene:
         resumed(4, CHECKPOINTS + MODEL),
         Probe("translate", ("translate run --input data/test.ko",), (), (*MODEL, *CACHE, "run/recipe.toml")),
         Probe("translate in torch", ("translate run --engine torch --input data/test.ko",), (), MODEL),
+        Probe("translate without torch", (QUICK,), (), ("run/model/*.spm",), before=(QUICK,)),
         Probe("evaluate", (f"evaluate run {TEST}",), (), (*MODEL, "run/*")),
         Probe("average", ("average run --out mean",), ("mean/model.safetensors", "mean/config.json"), (*CHECKPOINTS, *MODEL)),
         Probe("train --from", (train(again, FILES + " --from run", run="new"),), ("new/model/model.safetensors",), MODEL),

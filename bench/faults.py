@@ -42,6 +42,7 @@ class Work:
         self.root, self.folder = root, root / "work"
         self.right: dict[str, dict[str, State]] = {}  # of scenes and probes without a fault
         self.writes: dict[str, int] = {}  # of each training
+        self.names: dict[str, set[str]] = {}  # in the cache after each training
 
     def begin(self, scene: str, make: Sequence[str], name: str, kill: str = "") -> Path:
         """Make a scene once; it is kept under its name and `name`."""
@@ -70,6 +71,12 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "none"
 
 
+def names(folder: Path) -> set[str]:
+    """Everything in the cache, and unfinished files anywhere."""
+    found = (*(folder / "cache").rglob("*"), *folder.rglob("*.part"))
+    return {path.relative_to(folder).as_posix() for path in found}
+
+
 def cases(scene: Scene, kept: Path, others: Path | None) -> Iterator[tuple[Probe, str, Damage]]:
     """Every probe with every damage of every file that it may meet."""
     for probe in scene.probes:
@@ -79,7 +86,8 @@ def cases(scene: Scene, kept: Path, others: Path | None) -> Iterator[tuple[Probe
             if name in scene.left_out:
                 continue
             content = path.read_bytes()
-            for damage in damages(path, content, counterpart(name, content, others), f"{probe.name} {name}"):
+            other, seed = counterpart(name, content, others), f"{probe.name} {name}"
+            for damage in damages(path, content, other, seed, bool(probe.before)):
                 yield probe, name, damage
 
 
@@ -126,14 +134,25 @@ def damaged(scene: Scene, work: Work, share: tuple[int, int], given: argparse.Na
     for probe, name, damage in islice(chosen, done, None):
         if probe.name not in right:
             copy(kept, work.folder)
-            right[probe.name] = work.run(probe.commands, probe.results)
+            right[probe.name] = work.run((*probe.before, *probe.commands), probe.results)
             if right[probe.name].answer.code:
                 raise SystemExit(f"{scene.name}: {probe.name} fails without a fault: {right[probe.name].answer}")
         copy(kept, work.folder)
-        damage.apply(work.folder / name, (work.folder / name).read_bytes())
+        spoil(work, probe, name, damage)
         found = work.run(probe.commands, probe.results)
         outcome, good = judge(found, right[probe.name])
         yield Found(scene.name, f"{probe.name}: {name} {damage.name}", outcome, found.answer.err.strip()[-900:], good)
+
+
+def spoil(work: Work, probe: Probe, name: str, damage: Damage) -> None:
+    """Damage a file. If commands run before, they must succeed, and the file keeps its inode and the time of its last change."""
+    path = work.folder / name
+    if probe.before and (answer := work.run(probe.before, ()).answer).code:
+        raise SystemExit(f"{probe.name} fails without a fault: {answer}")
+    times = path.stat()
+    damage.apply(path, path.read_bytes())
+    if probe.before and path.exists():
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Namespace, done: int) -> Iterator[Found]:
@@ -147,6 +166,7 @@ def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Names
         shutil.copytree(work.folder, fresh)
         answer, work.writes[name] = call(command.split(), work.folder)
         work.right[name] = {"training": State(answer, {own: digest(work.folder / own) for own in results})}
+        work.names[name] = names(work.folder)
         if answer.code or not work.writes[name]:
             raise SystemExit(f"{name} fails without a fault: {answer}")
     right, writes = work.right[name]["training"], work.writes[name]
@@ -154,7 +174,7 @@ def stopped(name: str, work: Work, share: tuple[int, int], given: argparse.Names
     stops = (Stop(number, kind) for number in numbers for kind in kinds(name, number))
     for stop in islice(stops, done, None):
         copy(fresh, work.folder)
-        outcome, good, says = resumed_after(stop, command, work, right)
+        outcome, good, says = resumed_after(stop, command, work, right, work.names[name])
         yield Found(name, f"{stop.kind} at write {stop.number} of {writes}", outcome, says[-900:], good)
 
 
@@ -164,7 +184,7 @@ def kinds(name: str, number: int) -> Sequence[str]:
     return ("kill", failing) if name == TRANSLATOR or number % 3 == 0 else ("kill",)
 
 
-def resumed_after(stop: Stop, command: str, work: Work, right: State) -> tuple[str, bool, str]:
+def resumed_after(stop: Stop, command: str, work: Work, right: State, known: set[str]) -> tuple[str, bool, str]:
     """What comes of a training that is stopped and resumed, whether that is allowed, and what the last command said."""
     first, _ = call(command.split(), work.folder, stop)
     if first.code != KILLED:
@@ -176,7 +196,7 @@ def resumed_after(stop: Stop, command: str, work: Work, right: State) -> tuple[s
         return f"{stop.kind}: NOT RESUMED", False, found.answer.err
     if found.results != right.results:
         return f"{stop.kind}: NOT RESUMED TO THE SAME", False, found.answer.err
-    if left := [path.name for path in work.folder.rglob("*.part")]:
+    if left := sorted(names(work.folder) - known):
         return f"{stop.kind}: LEFT BEHIND {left[0]}", False, found.answer.err
     return f"{stop.kind}: resumed to the same", True, found.answer.err
 

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from heed import loading
 from heed.audio.files import decode, wav_bytes
 from heed.convert import hifi_gan
-from heed.data.audio.stored_features import open_features
+from heed.data.audio.stored_features import open_features, opened
 from heed.data.interactions.config import InteractionsConfig
 from heed.data.interactions.log import open_log
 from heed.files import sha256
@@ -193,10 +193,10 @@ def test_stored_features_take_the_memory_of_their_file(tmp_path, suffix):
         array, data = np.arange(39, dtype=np.int16).reshape(13, 3, order=order), io.BytesIO()
         np.save(data, array)
         path.write_bytes(pack(data.getvalue()))
-        open_features.cache_clear()
+        opened.cache_clear()
         np.testing.assert_array_equal(open_features(path).frames(0, 13), array / np.float32(256))
     path.write_bytes(pack(data.getvalue().replace(b"(13, 3), }        ", b"(9999999, 9999), }")))
-    open_features.cache_clear()
+    opened.cache_clear()
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"declares 99,989,990,001 values and has"):
         open_features(path)
@@ -212,7 +212,7 @@ def test_stored_features_are_not_read_into_memory(tmp_path, suffix):
     np.save(data, array)
     for more, says in ((b"", ""), (bytes(9_000_000), "it declares 8,000,000 values and has more")):
         path.write_bytes(pack(data.getvalue() + more))
-        open_features.cache_clear()
+        opened.cache_clear()
         tracemalloc.start()
         if says:
             with pytest.raises(ValueError, match=says):
@@ -248,7 +248,7 @@ def test_the_header_of_stored_features_takes_the_memory_of_their_file(tmp_path):
         (b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{'descr': '<i2'", r"mfcc13_x256\.npy is damaged, .*\(EOF: reading array"),
     ):
         path.write_bytes(data)
-        open_features.cache_clear()
+        opened.cache_clear()
         tracemalloc.start()
         with pytest.raises(ValueError, match=says):
             open_features(path)

@@ -11,7 +11,7 @@ from bench.fuzz.cases import Case, Reader
 from heed.audio import files
 from heed.data.audio import manifests
 from heed.data.audio.prepare import computed
-from heed.data.audio.stored_features import open_features
+from heed.data.audio.stored_features import open_features, opened
 from heed.vocabularies.sound import FeatureSettings, SoundFeatures
 
 TONE = 0.5 * np.sin(np.arange(900) * 0.2)
@@ -52,7 +52,7 @@ def _stored_seeds() -> list[Case]:
 
 
 def _read_stored(folder: Path) -> None:
-    open_features.cache_clear()
+    opened.cache_clear()
     for own in manifests.read(str(folder), "mfcc", "all"):
         size = open_features(own.path).size
         computed(own, SoundFeatures(FeatureSettings("given", given=max(1, min(1024, size)))))

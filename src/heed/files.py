@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,14 +21,8 @@ TRIES = 20  # of a rename on Windows, a tenth of a second apart
 LOCKED_BYTE = 1 << 30
 SUMS = "sums.json"  # in a folder of the cache: the hashes of its other files
 
-DAMAGES = (
-    TypeError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-    UnicodeError,
-    RecursionError,
-)  # what wrong values lead to
+# what wrong values lead to
+DAMAGES = (TypeError, AttributeError, LookupError, ArithmeticError, UnicodeError, RecursionError)
 
 
 def cache_folder() -> Path:
@@ -45,7 +40,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
         yield part
         _sync(part)
         _when_free(lambda: os.replace(part, path))
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise _with_path(error, path) from error
     finally:
@@ -122,8 +117,8 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
     try:
         yield part
         for path in part.rglob("*"):
-            _sync_folder(path) if path.is_dir() else _sync(path)
-        _sync_folder(part)
+            sync_folder(path) if path.is_dir() else _sync(path)
+        sync_folder(part)
         if existing == "refuse":
             refuse_existing(folder)
         if existing == "replace":
@@ -133,11 +128,25 @@ def atomic_folder(folder: Path, existing: Literal["refuse", "keep", "replace"] =
                 shutil.move(path, folder)
         else:
             _rename(part, folder, existing == "keep")
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
     except OSError as error:
         raise _with_path(error, folder) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def work_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder next to `path`, named after it, so that what a killed process has left there is removed."""
+    _remove_abandoned(path)
+    part = _part(path)
+    part.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=part, ignore_cleanup_errors=True) as made:  # mapped files stay on Windows
+            yield Path(made)
+    finally:
+        with suppress(OSError):  # this process uses it for something else too
+            part.rmdir()
 
 
 def refuse_existing(folder: Path) -> None:
@@ -234,7 +243,7 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on disk, if the system supports it."""
     with suppress(OSError):  # Windows opens no folder, and some file systems sync none
         handle = os.open(folder, os.O_RDONLY)

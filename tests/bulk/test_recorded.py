@@ -184,6 +184,24 @@ def test_two_processes_do_not_write_one_file(out):
     os.close(read)
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="names of open files are needed")
+def test_new_names_are_on_disk_before_a_block_counts_and_before_the_journal_goes(out, monkeypatch):
+    done, fsync, replace = [], os.fsync, os.replace
+
+    def synced(handle):
+        done.append(os.path.basename(os.readlink(f"/proc/self/fd/{handle}")))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", lambda *paths: (done.append("renamed"), replace(*paths)))
+    with RecordedFile(out, SETTINGS, HEAD) as file:
+        chunk = next(chunks(LINES, 3))
+        file.append(chunk, made(chunk))
+        file.finish()
+    part, journal, folder = "out.txt.part", "out.txt.part.journal", out.parent.name
+    assert done == [part, journal, folder, part, journal, "renamed", folder]
+
+
 def test_an_empty_input_is_the_beginning_alone(out):
     with RecordedFile(out, SETTINGS, HEAD) as file:
         file.finish()

@@ -1,6 +1,7 @@
 """Recordings and their texts: manifests, features in the cache, batches."""
 
 import lzma
+import os
 import threading
 from itertools import islice
 
@@ -13,6 +14,7 @@ from heed.data.audio import manifests
 from heed.data.audio.batches import SpecAugment, Speech, SpeechBatches, collate
 from heed.data.audio.config import AudioConfig
 from heed.data.audio.prepare import _in_order, computed, features_of, prepare
+from heed.data.audio.stored_features import open_features
 from heed.vocabularies.sound import FeatureSettings, SoundFeatures
 from heed.vocabularies.vocabulary import SpecialTokens
 
@@ -138,6 +140,24 @@ def test_long_recordings_are_left_out_and_counted(folder, cache):
     assert corpus.facts["left_out"] == 3 and corpus.facts["recordings"] == len(corpus) == 3
     with pytest.raises(ValueError, match="all 6 recordings are longer than data\\.max_seconds"):
         prepare(utterances, SoundFeatures(FeatureSettings(rate=8000, mels=10)), quiet, longest=0.01)
+
+
+@pytest.mark.parametrize("way", ["renamed", "in place"])
+def test_stored_features_that_are_replaced_are_read_anew(tmp_path, way):
+    """By the same process, which keeps the last file open."""
+    path, new = tmp_path / "mfcc_x1.npy.xz", tmp_path / "new.npy.xz"
+    for number, own in enumerate((path, new)):
+        with lzma.open(own, "wb") as file:
+            np.save(file, np.full((2, 9), number, np.int16))
+    assert open_features(path) is open_features(path)
+    assert open_features(path).frames(0, 9).sum() == 0
+    if way == "renamed":
+        os.replace(new, path)
+    else:
+        times = path.stat()
+        path.write_bytes(new.read_bytes())
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + 1))
+    assert open_features(path).frames(0, 9).sum() == 18
 
 
 def batches(speech, **more):

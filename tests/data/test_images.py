@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import tracemalloc
 from contextlib import suppress
 
@@ -55,6 +56,24 @@ def folders(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         image(one).save(path)
     return tmp_path / "data", own
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_pipe_is_no_image_and_nobody_waits_for_its_writer(tmp_path, folders):
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
+    with pytest.raises(UnreadableImage, match=r"^is a pipe or a device: give a file$"):
+        decode(pipe)
+    with pytest.raises(UnreadableImage, match=r"^is a folder: give a file$"):
+        decode(tmp_path)
+    table = tmp_path / "images.csv"
+    table.write_text("data/cat/0.png,cat\npipe.png,cat\ndata/dog/3.png,dog\n", "utf-8")
+    found = prepared([table], broken="leave out", size=8)
+    assert (len(found), found.facts["broken"]) == (2, [["pipe.png", "is a pipe or a device: give a file"]])
+    os.mkfifo(tmp_path / "data_batch_1.png")
+    (tmp_path / "train_lables.json").write_text("[0]", "utf-8")
+    with pytest.raises(ValueError, match=r"data_batch_1\.png is a pipe or a device"):
+        open_source(str(tmp_path / "train_lables.json"))
 
 
 # the same images in every format

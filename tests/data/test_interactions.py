@@ -3,6 +3,7 @@
 import builtins
 import gzip
 import json
+import os
 import re
 import tracemalloc
 from collections import Counter
@@ -382,3 +383,30 @@ def test_what_is_read_is_trained_on_held_out_or_counted_as_dropped(tmp_path):
         assert part in log.summary()
     held = sum(len(log.histories.held(part).targets) for part in ("valid", "test"))
     assert log.facts["interactions"] + held == 25 - 1 - 1 - 3
+
+
+@pytest.mark.skipif(files.WINDOWS, reason="it leaves files of killed processes")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of threads in the parent
+def test_arrays_of_a_killed_preparation_are_removed_by_the_next_one(tmp_path, monkeypatch):
+    """Even if that is of another log."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("HEED_CACHE", str(cache))
+    made, other = tmp_path / "log.csv", tmp_path / "other.csv"
+    for path, users in ((made, 6), (other, 7)):
+        rows = "".join(f"u{user},i{item},{item}\n" for user in range(users) for item in range(5))
+        path.write_text(f"user,item,time\n{rows}", "utf-8", newline="\n")
+
+    def tell(what, done):
+        if what == "splitting interactions":
+            os._exit(9)
+
+    child = os.fork()
+    if not child:
+        try:
+            prepare(InteractionsConfig([str(made)], core=0), tell)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert sum(path.stat().st_size for path in cache.rglob("*") if path.is_file()) > 0
+    key, _ = prepare(InteractionsConfig([str(other)], core=0), lambda what, done: None)
+    assert [path.name for path in cache.iterdir()] == [f"interactions-{key}"]

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from torch import nn
 
 from heed.files import sha256
 from heed.models import folder as model_folder
@@ -52,6 +53,19 @@ def test_weights_that_have_changed_are_hashed_anew(model, change):
     else:
         weight.data = data.flip(0)
     assert known_hash(model) == hash_weights(model) != before
+
+
+@pytest.mark.parametrize("other", [254, 258, 505, 600])
+def test_rows_that_change_places_are_noticed_at_any_distance(other):
+    """251 rows are a whole number of lines, whatever their width."""
+    model = nn.Embedding(1000, 512)
+    weight_hash.note_file(model, "of the file")
+    assert known_hash(model) == "of the file"
+    data = model.weight.data
+    data[[3, other]] = data[[other, 3]]
+    assert known_hash(model) == hash_weights(model)
+    data[[3, other]] = data[[other, 3]]
+    assert known_hash(model) == "of the file"
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_not_that_of_the_weights(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -105,6 +106,40 @@ def test_damage_is_noticed(opened, folder):
     assert quick.find(folder, 1) is None
     weights.write_bytes(kept)
     assert quick.find(folder, 1) is not None
+
+
+@pytest.mark.parametrize("stated", [True, False], ids=["hashes stated", "earlier version"])
+def test_a_bit_that_a_vocabulary_has_lost_is_noticed(folder, tmp_path, stated):
+    """The disk tells nobody: size, time and inode stay."""
+    own = tmp_path.resolve() / "model"
+    shutil.copytree(folder, own)
+    config = json.loads((own / "config.json").read_text("utf-8"))
+    for section in (config, *config["processors"].values()) if not stated else ():
+        del section["sha256"]
+    (own / "config.json").write_text(json.dumps(config), encoding="utf-8", newline="\n")
+    before, translator = quick.stamp(own), heed.load(own, "cpu")
+    translator.translate(TEXTS[0])
+    quick.remember(own, before, translator)
+    for path in own.glob("*.spm"):
+        content, times = path.read_bytes(), path.stat()
+        for place in (len(content) // 3, len(content) - 1):
+            assert quick.find(own, 1) is not None
+            path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            assert quick.find(own, 1) is None, (path.name, place)
+            path.write_bytes(content)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_a_vocabulary_that_is_replaced_after_it_was_read_is_not_taken(folder, translator, tmp_path):
+    own = tmp_path.resolve() / "model"
+    shutil.copytree(folder, own)
+    before = quick.stamp(own)
+    path = next(own.glob("*.spm"))
+    path.write_bytes(path.read_bytes() + b" ")
+    translator.translate(TEXTS[0])
+    quick.remember(own, before, translator)
+    assert not any(quick.records(own))
 
 
 def test_a_served_model_is_warm_for_every_size_of_batch(folder, monkeypatch):

@@ -15,7 +15,7 @@ from typing import Any
 
 from heed.config import parse_json
 from heed.data.staged import Chunk
-from heed.files import exclusive
+from heed.files import exclusive, sync_folder
 
 FORMAT = 1
 
@@ -87,6 +87,7 @@ class RecordedFile:
         if not self.journal.is_file():
             _write(self.part, "wb", self.head)
             _write(self.journal, "wb", _line(self.settings))
+            sync_folder(self.out.parent)
         _write(self.part, "ab", data)
         block = {"inputs": len(chunk.items), "read": digest(chunk.items), "bytes": len(data)}
         block |= {"written": hashlib.sha256(data).hexdigest()} | ({} if note is None else {"note": note})
@@ -99,6 +100,7 @@ class RecordedFile:
         if not self.part.is_file():
             _write(self.part, "wb", self.head)
         os.replace(self.part, self.out)
+        sync_folder(self.out.parent)
         self.journal.unlink(missing_ok=True)
 
     def remove(self) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-COLUMNS = 251  # words that are summed apart; a prime, so that rows that change places change the sums
+COLUMNS = 251  # words that are summed apart
 
 
 def hash_weights(model: nn.Module) -> str:
@@ -33,14 +33,17 @@ def note_file(model: nn.Module, digest: str) -> None:
 
 def _sums(model: nn.Module) -> str:
     """Sums that change with the weights, whatever changes them: torch does not count changes of `weight.data`. They
-    are computed many times faster than a hash.
+    are computed many times faster than a hash. The lines that are summed also have weights: rows that change places
+    change the sums. Odd weights, as every changed word then changes them.
     """
     digest = hashlib.sha256()
     for name, weight in model.state_dict().items():
         own = _bytes(weight)
         whole = len(own) - len(own) % (8 * COLUMNS)
         digest.update(f"{name} {weight.dtype} {[*weight.shape]} ".encode())
-        digest.update(own[:whole].view(np.uint64).reshape(-1, COLUMNS).sum(axis=0))
+        words = own[:whole].view(np.uint64).reshape(-1, COLUMNS)
+        digest.update(words.sum(axis=0))
+        digest.update(np.einsum("ij,i->j", words, np.arange(1, 2 * len(words), 2, dtype=np.uint64)))
         digest.update(own[whole:])
     return digest.hexdigest()
 

@@ -114,15 +114,22 @@ class RunFolder:
 
     def read_best(self, history: ValidationHistory) -> tuple[dict[str, Tensor], ValidationResult | None, str]:
         """The weights of the model folder, which are those of the best validation, its results if stored, and their
-        description.
+        description. Those of another step are refused: a newer one may have been written without a checkpoint.
         """
-        folder, found = self.folder / "model", None
+        folder, found, step = self.folder / "model", None, f"step {history.best_model()[1]:,}"
         weights, trained = model_folder.read_verified(folder), model_folder.read_config(folder)["trained"]
+        made_of = f"moving average at {step}"
+        if trained["weights"] not in (step, made_of):
+            raise ValueError(
+                f"{folder} has the weights of {trained['weights']}, but the best validation was at {step}: the final "
+                "model cannot be made from it; restore it, or use the last weights with --resume --set "
+                "training.final=ema"
+            )
         scores = {name.removeprefix("valid_"): value for name, value in trained.items() if name.startswith("valid_")}
         with suppress(ValueError):  # a damaged one is made again
             kept = final_validation.read(self.folder)
             found = kept and ValidationResult(scores, [], list(kept.outputs), kept.directions)
-        return weights, found, f"moving average at step {history.best_model()[1]:,}"
+        return weights, found, made_of
 
     def needed(self, history: ValidationHistory) -> list[int]:
         """The steps whose weights may be part of the final model."""

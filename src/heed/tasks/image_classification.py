@@ -23,7 +23,7 @@ from heed.models.package import Package
 from heed.nn.pixels import Normalize, from_bytes
 from heed.products.image_classifier import ImageClassifier
 from heed.tasks.base import Metric, Objective, Prepared, Task, Tell, Validation, ValidationResult
-from heed.tasks.validation import sample_rows
+from heed.tasks.validation import sample_rows, trained_rows_too
 from heed.training.loss import Loss
 from heed.vocabularies.images import Images
 from heed.vocabularies.labels import Labels
@@ -137,6 +137,7 @@ class ImageClassification(Task):
             found.append(f"{len(few)} classes have no training images: {', '.join(few[:5])}.")
         return [
             *found,
+            *trained_rows_too(self.unit, prepared.train, prepared.valid),
             f"{validation.size:,} images to validate on. {made.size:,} images per batch, {max_length} patches each; "
             f"{made.count(0):,} batches per epoch.",
         ]

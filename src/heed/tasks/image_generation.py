@@ -22,6 +22,7 @@ from heed.nn.pixels import from_bytes, shrink
 from heed.products.image_generator import ImageGenerator
 from heed.tasks.base import Metric, Objective, Prepared, Task, Tell, Validation, ValidationResult
 from heed.tasks.image_classification import broken_notes, held_out, prepared_form
+from heed.tasks.validation import trained_rows_too
 from heed.training.loss import Loss
 from heed.vocabularies.labels import Labels
 
@@ -106,6 +107,7 @@ class ImageGeneration(Task):
         made = self._batches(recipe, prepared, max_length)
         return [
             *broken_notes(prepared),
+            *trained_rows_too(self.unit, prepared.train, prepared.valid),
             f"{validation.size:,} images to validate on. {made.size:,} images per batch, {max_length:,} positions "
             f"each; {made.count(0):,} batches per epoch.",
         ]

@@ -25,7 +25,7 @@ from heed.tasks import speech_vocabularies
 from heed.tasks.base import Metric, Objective, Prepared, Task, Tell, Validation, ValidationResult
 from heed.tasks.speech_loss import SpeechLoss
 from heed.tasks.speech_vocabularies import Written, encoded
-from heed.tasks.validation import sample_rows
+from heed.tasks.validation import sample_rows, trained_rows_too
 from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.sound import SoundFeatures
 from heed.vocabularies.vocabulary import Vocabulary
@@ -178,7 +178,10 @@ class SpeechRecognition(Task):
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         made = self._batches(recipe, prepared)
-        return [f"{validation.size:,} validation recordings; {len(made.plan(0)):,} batches per epoch."]
+        return [
+            *trained_rows_too(self.unit, prepared.train, prepared.valid),
+            f"{validation.size:,} validation recordings; {len(made.plan(0)):,} batches per epoch.",
+        ]
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         speech, seconds = prepared.train, prepared.processors["sound"].seconds

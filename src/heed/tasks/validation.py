@@ -14,6 +14,7 @@ from heed.data import contamination
 from heed.data.batching import plan
 from heed.data.filters import RULES, FiltersConfig, rule_for_length, rule_for_text
 from heed.data.readers import Line
+from heed.data.repeated import Rows, repeated
 from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.training.loss import Loss
 from heed.vocabularies.vocabulary import Pair
@@ -90,6 +91,17 @@ def trained_too(
     return [
         f"{found.sum():,}{least} of {len(found):,} validation texts are also in the training data, ignoring case, "
         f"whitespace and punctuation: scores on them say little about unseen text ({hint})."
+    ]
+
+
+def trained_rows_too(unit: str, train: Rows, valid: Rows) -> list[str]:
+    """The same of images or recordings, which are compared exactly."""
+    count, every = repeated(train, valid)
+    if not count:
+        return []
+    return [
+        f"{count:,}{'' if every else ' at least'} of {len(valid):,} validation {unit} are also in the training data: "
+        f"scores on them say little about unseen {unit} (remove them from one of the two)."
     ]
 
 

@@ -24,7 +24,7 @@ from heed.products.pronunciation import open_model
 from heed.products.voice import Voice
 from heed.tasks.base import Metric, Objective, Prepared, Task, Tell, Validation, ValidationResult
 from heed.tasks.speech import hold_out
-from heed.tasks.validation import sample_rows
+from heed.tasks.validation import sample_rows, trained_rows_too
 from heed.tasks.voice_loss import VoiceLoss, last_steps
 from heed.vocabularies import characters
 from heed.vocabularies.labels import Labels
@@ -138,7 +138,10 @@ class SpeechSynthesis(Task):
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
         batches = len(self._batches(recipe, prepared).plan(0))
-        return [f"{validation.size:,} validation recordings; {batches:,} batches per epoch."]
+        return [
+            *trained_rows_too(self.unit, prepared.train, prepared.valid),
+            f"{validation.size:,} validation recordings; {batches:,} batches per epoch.",
+        ]
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         speech = prepared.train

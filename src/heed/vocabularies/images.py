@@ -74,7 +74,11 @@ def _opened(source: Path | bytes, max_pixels: int) -> Image.Image:
 
 def _contents(path: Path, max_pixels: int) -> bytes:
     """Read all of a file. From an open one Pillow would try to read as many bytes as a damaged header claims."""
-    if (size := path.stat().st_size) > (1 << 20) + 16 * max_pixels:
+    size = path.stat().st_size
+    if not path.is_file():  # reading a pipe would wait for a writer
+        what = "a folder" if path.is_dir() else "a pipe or a device"
+        raise UnreadableImage(f"is {what}: give a file")
+    if size > (1 << 20) + 16 * max_pixels:
         raise _too_large(f"{size:,} bytes, more than its pixels need", max_pixels)
     return path.read_bytes()
 

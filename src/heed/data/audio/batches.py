@@ -99,6 +99,10 @@ class Speech:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def content(self, index: int) -> np.ndarray:
+        """The frames of a recording."""
+        return self.corpus.mapped(self.rows[index])
+
 
 class SpeechBatches:
     """The batches of a corpus, epoch after epoch, from any position on."""

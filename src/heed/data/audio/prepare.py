@@ -50,7 +50,11 @@ class SpeechCorpus:
         return open_checked, (SpeechCorpus, self.folder)  # another process opens the same files
 
     def frames(self, row: int) -> np.ndarray:
-        return np.array(self.values[self.ends[row] - self.lengths[row] : self.ends[row]])
+        return np.array(self.mapped(row))
+
+    def mapped(self, row: int) -> np.ndarray:
+        """The frames where they are: not copied."""
+        return self.values[self.ends[row] - self.lengths[row] : self.ends[row]]
 
     @cached_property
     def moments(self) -> tuple[list[float], list[float]]:

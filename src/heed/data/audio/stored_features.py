@@ -38,12 +38,21 @@ class StoredFeatures:
         return np.asarray(self.values[first : first + count], np.float32) / np.float32(self.scale)
 
 
-@lru_cache(maxsize=1)
 def open_features(path: Path) -> StoredFeatures:
-    """The features of a file, as scaled integers if its name says so."""
+    """The features of a file, as scaled integers if its name says so. The last file stays open until it changes."""
+    try:
+        own = path.stat()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror})") from error
+    return opened(path, own.st_size, (own.st_ino, own.st_mtime_ns))
+
+
+@lru_cache(maxsize=1)
+def opened(path: Path, size: int, version: tuple[int, int]) -> StoredFeatures:
+    """The features of a file of `size` bytes, in this version of it."""
     try:
         with open(path, "rb") as file:
-            values = _unpacked(file) if path.suffix == ".xz" else _mapped(file, path.stat().st_size)
+            values = _unpacked(file) if path.suffix == ".xz" else _mapped(file, size)
     except OSError as error:
         more = f"; {tempfile.gettempdir()} may be full: set TMPDIR to another folder" if path.suffix == ".xz" else ""
         raise ValueError(f"{path} cannot be read ({error.strerror}){more}") from error

@@ -51,6 +51,10 @@ class ImageSet:
         """Some of these images."""
         return ImageSet(self.folder, self.rows[rows])
 
+    def content(self, index: int) -> np.ndarray:
+        """The pixels of an image."""
+        return self.pixels[self.rows[index]]
+
     def summary(self) -> str:
         """How many images there are, and of what kind."""
         size, kind = self.facts["size"], "in colour" if self.facts["channels"] == 3 else "in grey"

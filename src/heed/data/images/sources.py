@@ -212,6 +212,8 @@ def _sheets(path: Path) -> ImageSource:
     sheets = sorted(path.parent.glob(pattern))
     if not sheets:
         raise ValueError(f"{path}: the sheets for these labels, {pattern}, are not next to it")
+    for sheet in sheets:
+        check_file(sheet)
 
     def items() -> Iterator[Item]:
         labels = _labels(path)

@@ -5,7 +5,7 @@ Interactions need not fit in memory: they are read, sorted and counted in blocks
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +15,7 @@ import numpy as np
 from heed.data.interactions.config import Duplicates, InteractionsConfig
 from heed.data.interactions.files import read_rows
 from heed.data.interactions.times import parse_time
+from heed.files import work_folder
 
 CHUNK = 1 << 16  # lines that are read at one time
 ROWS = 1 << 22  # interactions of a block, unless one user has more: they take about a hundred bytes each
@@ -78,9 +79,13 @@ def _cuts(starts: np.ndarray) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def temporary_folder(inside: Path | None = None) -> tempfile.TemporaryDirectory:
-    """A folder for arrays; on Windows, files that are still mapped cannot be removed."""
-    return tempfile.TemporaryDirectory(prefix="interactions-", dir=inside, ignore_cleanup_errors=True)
+def temporary_folder(inside: Path | None = None) -> AbstractContextManager[Path | str]:
+    """A folder for arrays. Those inside a folder have one name for all logs: the next preparation of any log removes
+    what a killed one has left. On Windows, files that are still mapped cannot be removed.
+    """
+    if inside is not None:
+        return work_folder(inside / "interactions")
+    return tempfile.TemporaryDirectory(prefix="interactions-", ignore_cleanup_errors=True)
 
 
 @contextmanager

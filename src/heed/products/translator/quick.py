@@ -1,7 +1,7 @@
 """Translate a few sentences or a short file on the CPU without torch, whose import takes longer than translating them. A cached
-CTranslate2 conversion records the model folders it was made from: the size and time of each of their files, and all
-that a plain search needs. An unchanged folder is opened from there. Anything beyond a plain search, and any fault, is
-left to `Translator`.
+CTranslate2 conversion records the model folders it was made from: the size and time of each of their files, the hashes
+of their vocabularies, and all that a plain search needs. An unchanged folder is opened from there. Anything beyond a
+plain search, and any fault, is left to `Translator`.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from heed import config as settings
 from heed.convert import ctranslate2_import
 from heed.decoding.config import DecodingConfig, forced_start, max_output_length
 from heed.decoding.hypothesis import Hypothesis
-from heed.files import cache_folder, check_sums, json_digest, write_json
+from heed.files import cache_folder, check_sums, json_digest, sha256, write_json
 from heed.products.translator.engines.ctranslate2_search import (
     PoolSearch,
     Sentences,
@@ -40,10 +40,10 @@ NO_PENALTIES = {"repetition_penalty": 1.0, "rerank": "none", "sample": False}
 Stamps = dict[str, list[int] | None]
 
 
-def stamp(folder: Path, names: Sequence[str] = FILES) -> Stamps:
-    """Size, time and inode of files; None for a missing one."""
+def stamp(folder: Path, names: Sequence[str] | None = None) -> Stamps:
+    """Size, time and inode of files, by default of all that a translator is read from; None for a missing one."""
     found: Stamps = {}
-    for name in names:
+    for name in names or (*FILES, *sorted(path.name for path in folder.glob("*.spm"))):
         try:
             own = (folder / name).stat()
             found[name] = [own.st_size, own.st_mtime_ns, own.st_ino]
@@ -70,14 +70,16 @@ def remember(folder: Path, before: Stamps, translator: Any) -> None:
         return
     sections = settings.parse_json((folder / FILES[0]).read_text("utf-8")).get("processors", {})
     files = [sections.get(side, {}).get("file") for side in ("source", "target")]
-    if not all(files):
+    if not all(name in before for name in files):
         return
+    stated = {name: value for own in sections.values() for name, value in own.get("sha256", {}).items()}
     languages = translator.facts.get("languages") or {}
     facts = {
         "heed": __version__,
-        "stamps": before | stamp(folder, files),
+        "stamps": before,
         "kind": translator.engines[0].kind,
         "subwords": files,
+        "hashes": {name: stated.get(name) or sha256(folder / name) for name in files},
         "vocab_size": translator.model.config.vocab_size,
         "max_length": translator.bundle.max_length,
         "max_source": translator.max_source,
@@ -116,17 +118,25 @@ def records(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def find(folder: Path, threads: int) -> "QuickTranslator | None":
-    """The translator of a folder that is unchanged since it was recorded, if its conversion is intact."""
+    """The translator of a folder that is unchanged since it was recorded, if its conversion and its vocabularies are
+    intact: a disk can lose a bit and keep the time.
+    """
     for path, facts in records(folder):
         try:
-            if not check_sums(path.parent):
+            if not (check_sums(path.parent) and _intact(folder, facts)):
                 continue
-        except ValueError:
+        except (OSError, ValueError):
             continue
         with suppress(OSError):
             os.utime(path.parent)  # marks it as used now
         return QuickTranslator(folder, path.parent, facts, threads)
     return None
+
+
+def _intact(folder: Path, facts: Mapping[str, Any]) -> bool:
+    """Whether its vocabularies have the recorded hashes. Records of earlier versions have none."""
+    hashes = facts.get("hashes", {})
+    return all(sha256(folder / name) == hashes.get(name) for name in facts["subwords"])
 
 
 def _note(folder: Path) -> str:
