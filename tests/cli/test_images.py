@@ -214,6 +214,22 @@ def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("shape", "keep", "rows"), [((8, 4), [], 4), ((8, 6), [], 6), ((8, 6), ["0.25"], 2), ((16, 10), [], 5)]
+)
+def test_a_picture_wider_than_high_is_the_upper_part(drawing, tmp_path, capsys, shape, keep, rows):
+    pixels = np.random.default_rng(1).integers(0, 256, (shape[1], shape[0], 3)).astype(np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "half.png")
+    asked = ["--complete", str(tmp_path / "half.png"), *(["--keep", *keep] if keep else [])]
+    assert main(["generate", str(drawing / "classes"), *asked, "--count", "2", "--out", str(tmp_path / "a.png")]) == 0
+    found, said = tiles(tmp_path / "a.png"), capsys.readouterr().err.replace("\n", " ")
+    expected = Image.fromarray(pixels).resize((8, shape[1] * 8 // shape[0]), Image.Resampling.BILINEAR)
+    assert all((own[:rows] == np.asarray(expected)[:rows]).all() for own in found[:2])
+    assert (found[0, rows:] != found[1, rows:]).any()
+    assert f"{rows} of {expected.height} rows of the picture are kept" in said
+    assert ("resized from 16 × 10 to 8 × 5 pixels" in said) == (shape[0] == 16)
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["classes", "--out", "a.txt"], "images are written to a file: give --out samples.png"),

@@ -29,7 +29,7 @@ and --min-length, temperature, top-k, top-p, min-p, typical.
 """
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "seed")
 DECODING = (*SAMPLING, "repetition_penalty", "no_repeat", "min_length", "beam", "length_penalty")
-IMAGES = ("complete", "enlarge", "class_name")  # options of models that draw
+IMAGES = ("complete", "keep", "enlarge", "class_name")  # options of models that draw
 CHUNK = 256  # prompts of a file that are continued before anything is written
 
 
@@ -78,7 +78,12 @@ def _add_images(parser: argparse.ArgumentParser) -> None:
     drawing = parser.add_argument_group("images, for an image generator: --out samples.png --count 16")
     option = drawing.add_argument
     option("--complete", metavar="IMAGE", help="keep the upper part of an image and generate the rest")
-    option("--keep", type=float, default=0.5, metavar="SHARE", help="share of the image to keep (default: 0.5)")
+    option(
+        "--keep",
+        type=float,
+        metavar="SHARE",
+        help="share of the image to keep (default: all of a picture wider than high, half of another)",
+    )
     option("--enlarge", metavar="IMAGE", help="a small image, for a super-resolution model (task.enlarge)")
     option(
         "--class",
@@ -117,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         return images.generate(args)
     if asked := next((name for name in IMAGES if getattr(args, name)), None):
         raise ValueError(
-            f"--{asked.replace('_', '-')} is for image models, and {args.folder} writes text: leave it out"
+            f"--{asked.removesuffix('_name')} is for image models, and {args.folder} writes text: leave it out"
         )
     check_resume(args, bool(args.input))
     prompts, options = _prompts(args), _options(args)

@@ -151,6 +151,8 @@ def generate(args: argparse.Namespace) -> int:
     with atomic_file(Path(args.out)) as part:
         sheet(found, scale=max(1, 96 // found.shape[1])).save(part, format="PNG")
     errors().print(f"[dim]{len(found):,} images in {args.out}[/]", highlight=False)
+    if args.complete:
+        errors().print(f"[dim]{generator.upper(args.complete, args.keep).note}[/]", highlight=False)
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -16,10 +16,18 @@ from heed.models.package import Package
 from heed.nn.pixels import shrink
 from heed.products.image_classifier import ImageModel, Source
 from heed.products.product import single
-from heed.vocabularies.images import MAX_PIXELS, Images, UnreadableImage, decode
+from heed.vocabularies.images import MAX_PIXELS, MODES, Images, UnreadableImage, decode
 from heed.vocabularies.labels import Labels
 
 Pixels = UInt8[np.ndarray, "n h w c"]
+
+
+class Upper(NamedTuple):
+    """The upper part of an image that is completed: of `pixels` the first `rows` are kept. `note` says what they are."""
+
+    pixels: UInt8[np.ndarray, "h w c"]
+    rows: int
+    note: str
 
 
 class ImageGenerator(ImageModel):
@@ -62,14 +70,14 @@ class ImageGenerator(ImageModel):
         *,
         labels: Sequence[str] = (),
         complete: Source | None = None,
-        keep: float = 0.5,
+        keep: float | None = None,
         enlarge: Source | None = None,
         seed: int = 1,
         temperature: float = 1.0,
         each_turn: Callable[[int, Any], None] = lambda turn, states: None,
     ) -> Iterator[Int[Tensor, "n k"]]:
         """The values that each step adds to `count` images, as soon as they are sampled. `labels`: their classes,
-        cycled. `complete`: an image whose upper share `keep` is kept. `enlarge`: an image to enlarge, if the model
+        cycled. `complete`: an image whose upper part is kept (see `upper`). `enlarge`: an image to enlarge, if the model
         supports it. The same seed gives the same images.
         """
         if count < 1:
@@ -79,7 +87,7 @@ class ImageGenerator(ImageModel):
         if self.enlarges or enlarge is not None:
             given["small"] = self._small(enlarge, count)
         if complete is not None:
-            given["known"] = self._known(complete, keep, count)
+            given["known"] = self._known(self.upper(complete, keep), count)
         generator = torch.Generator(self.device).manual_seed(seed)
         return draw_turns(self.model, count, generator=generator, temperature=temperature, each_turn=each_turn, **given)
 
@@ -101,20 +109,36 @@ class ImageGenerator(ImageModel):
         if source is None:
             raise ValueError("the model enlarges images: set enlarge to a small image")
         size, own = self.enlarges, self.images
-        try:
-            image = decode(source if isinstance(source, bytes) else Path(source), MAX_PIXELS)
-        except UnreadableImage as error:
-            raise ValueError(f"{'the image' if isinstance(source, bytes) else source} {error}") from None
-        pixels = Images(size, own.channels, own.mean, own.std, own.fit, "box").pixels(image)
+        pixels = Images(size, own.channels, own.mean, own.std, own.fit, "box").pixels(_decoded(source))
         return self._tensor(pixels).expand(count, -1, -1, -1)
 
-    def _known(self, source: Source, keep: float, count: int) -> tuple[Tensor, Tensor]:
-        if not 0 < keep < 1:
+    def upper(self, source: Source, keep: float | None = None) -> Upper:
+        """The upper part of an image. A picture that is wider than high is an upper part itself: at the width of the
+        model, all of its rows are kept. Otherwise it is a whole image, of which half is kept. `keep`: the share of a
+        whole image to keep, at most all there is.
+        """
+        if keep is not None and not 0 < keep < 1:
             raise ValueError(f"the share of the image to keep is {keep}; it must be above 0 and below 1")
-        pixels = self._tensor(self.read([source])[0]).expand(count, -1, -1, -1)
+        image, own, size = _decoded(source), self.images, self.images.size
+        height = max(1, int(image.height * size / image.width + 0.5))
+        if partial := image.height < image.width and height < size:
+            pixels = np.zeros((size, size, own.channels), np.uint8)
+            pixels[:height] = _at(image, size, height, own)
+            shape, how = (size, height), "resized"
+        else:
+            pixels, height, shape = own.pixels(image), size, (size, size)
+            how = "resized" if own.fit == "stretch" or image.width == image.height else f"resized ({own.fit})"
+        share = keep if keep is not None else 1.0 if partial else 0.5
+        rows = min(height, max(1, int(share * size + 0.5)))
+        sizes = f"{how} from {image.width} × {image.height} to {size} × {height} pixels"
+        changed = "" if image.size == shape else f", {sizes}"
+        note = f"{rows} of {height} rows of the picture are kept{changed}; {size - rows} are generated"
+        return Upper(pixels, rows, note)
+
+    def _known(self, upper: Upper, count: int) -> tuple[Tensor, Tensor]:
         size = self.images.size
-        rows = torch.arange(size, device=self.device) < round(keep * size)
-        return pixels, rows[:, None].expand(-1, size)
+        rows = torch.arange(size, device=self.device) < upper.rows
+        return self._tensor(upper.pixels).expand(count, -1, -1, -1), rows[:, None].expand(-1, size)
 
     def _tensor(self, pixels: np.ndarray) -> Tensor:
         return torch.from_numpy(pixels.copy()).to(self.device)[None]
@@ -133,6 +157,19 @@ class ImageGenerator(ImageModel):
                 told["small"] = shrink(own, self.enlarges)
             found.append(self.model.pixel_nll(own, **told).double().cpu().numpy() / (np.log(2) * own[0].numel()))
         return np.concatenate(found)
+
+
+def _decoded(source: Source) -> Image.Image:
+    try:
+        return decode(source if isinstance(source, bytes) else Path(source), MAX_PIXELS)
+    except UnreadableImage as error:
+        raise ValueError(f"{'the image' if isinstance(source, bytes) else source} {error}") from None
+
+
+def _at(image: Image.Image, width: int, height: int, own: Images) -> np.ndarray:
+    image, shape = image.convert(MODES[own.channels]), (width, height)
+    image = image if image.size == shape else image.resize(shape, Image.Resampling[own.resample.upper()])
+    return np.asarray(image).reshape(height, width, own.channels)
 
 
 def sheet(images: Pixels, columns: int | None = None, scale: int = 1, gap: int = 2) -> Image.Image:
