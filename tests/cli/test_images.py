@@ -180,6 +180,8 @@ def tiles(path, size=8):
     """The images of a sheet, in order."""
     with Image.open(path) as image:
         pixels, scale = np.asarray(image.convert("RGB")), 96 // size
+    if pixels.shape[0] == size:
+        return pixels[None]
     step = size * scale + 2
     rows, columns = (side // step for side in pixels.shape[:2])
     each = [
@@ -199,6 +201,22 @@ def test_images_are_drawn_by_class_and_the_same_seed_draws_the_same(drawing, tmp
     assert one.shape == (4, 8, 8, 3) and (one == two).all() and (one != other).any()
     assert main(["evaluate", run, "--images", str(drawing / "train"), "--samples", "10"]) == 0
     assert "bits/dim" in capsys.readouterr().out
+
+
+def test_one_image_is_written_as_it_is_and_many_to_a_folder(drawing, tmp_path, capsys, monkeypatch):
+    run, words = str(drawing / "classes"), ["--seed", "0", "--class", "down", "--class", "across"]
+    own = heed.load(run, "cpu")
+    expected = own.generate(11, seed=0, labels=["down", "across"])
+    monkeypatch.setattr("heed.products.image_generator.CACHE_BYTES", {"cpu": 4 * 8 * 1 * 64 * 16})  # for four images
+    assert main(["generate", run, *words, "--count", "11", "--out", str(tmp_path / "many")]) == 0
+    assert "11 images in" in capsys.readouterr().err
+    paths = sorted((tmp_path / "many").iterdir())
+    assert [path.name for path in paths] == [f"{number:02}.png" for number in range(1, 12)]
+    assert (np.stack([np.asarray(Image.open(path)) for path in paths]) == expected).all()
+    assert main(["generate", run, *words, "--out", str(tmp_path / "one.png")]) == 0
+    assert (np.asarray(Image.open(tmp_path / "one.png")) == expected[0]).all()
+    assert (own.generate(1, seed=1) != own.generate(1, seed=0)).any()
+    assert [len(part) for part in own.parts(11)] == [4, 4, 3]
 
 
 def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):
@@ -232,13 +250,26 @@ def test_a_picture_wider_than_high_is_the_upper_part(drawing, tmp_path, capsys, 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["classes", "--out", "a.txt"], "images are written to a file: give --out samples.png"),
+        (
+            ["classes", "--out", "a.txt"],
+            "images are written to a file or a folder: give --out samples.png or --out samples/",
+        ),
         (
             ["classes", "--out", "a.png", "--class", "up"],
             "'up' is not a class of this model; its classes are across, down",
         ),
         (["classes", "--out", "a.png", "--enlarge", "x.png"], "the model does not enlarge images"),
         (["classes", "--out", "a.png", "--prompt", "x"], "--prompt is for texts, and"),
+        (["classes", "--out", "a.png", "--greedy"], "--greedy is for texts, and"),
+        (["classes", "--out", "a.png", "--length", "5"], "--length is for texts, and"),
+        (["classes", "--out", "a.png", "--stop", "x"], "--stop is for texts, and"),
+        (["classes", "--out", "a.png", "--typical", "0.5"], "--typical is for texts, and"),
+        (
+            ["classes", "--out", "a.png", "--keep", "0.5"],
+            "--keep is the share of the image of --complete: add --complete",
+        ),
+        (["classes", "--out", "a.png", "--count", "0"], "0 images requested; it must be at least 1"),
+        (["classes", "--out", "a.png", "--seed", "-1"], "seed is -1; it must be 0 or larger"),
         (["classes", "--out", "a.png", "--complete", "none.png"], "none.png does not exist"),
         (["classes", "--out", "a.png", "--temperature", "0"], "temperature is 0.0; it must be above 0"),
         (["enlarge", "--out", "a.png"], "the model enlarges images: set enlarge to a small image"),

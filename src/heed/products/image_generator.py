@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, UInt8
 from PIL import Image
 from torch import Tensor
 
-from heed.decoding.images import draw_turns
+from heed.decoding.images import draw_turns, random_numbers
 from heed.models.abilities import DrawsImages
 from heed.models.package import Package
 from heed.nn.pixels import shrink
@@ -20,6 +20,7 @@ from heed.vocabularies.images import MAX_PIXELS, MODES, Images, UnreadableImage,
 from heed.vocabularies.labels import Labels
 
 Pixels = UInt8[np.ndarray, "n h w c"]
+CACHE_BYTES = {"cuda": 4 << 30, "cpu": 1 << 30}  # of keys and values of the images that are generated at a time
 
 
 class Upper(NamedTuple):
@@ -52,7 +53,16 @@ class ImageGenerator(ImageModel):
 
     def generate(self, count: int = 1, **options: Any) -> Pixels:
         """`count` images as bytes; the options are those of `draw`."""
-        return self.assemble(torch.stack(list(self.draw(count, **options)), dim=1))
+        return np.concatenate(list(self.parts(count, **options)))
+
+    def parts(self, count: int, size: int | None = None, **options: Any) -> Iterator[Pixels]:
+        """The same, `size` images at a time (default: as many as fit into a few gigabytes)."""
+        config = self.model.config
+        cached = 8 * config.layers * config.max_length * config.dim
+        size = size or max(1, CACHE_BYTES.get(self.device.type, CACHE_BYTES["cpu"]) // cached)
+        for first in range(0, max(count, 1), size):
+            drawn = self.draw(range(first, min(first + size, count)), **options)
+            yield self.assemble(torch.stack(list(drawn), dim=1))
 
     @property
     def offsets(self) -> Int[np.ndarray, " t"]:
@@ -66,7 +76,7 @@ class ImageGenerator(ImageModel):
 
     def draw(
         self,
-        count: int = 1,
+        count: int | range = 1,
         *,
         labels: Sequence[str] = (),
         complete: Source | None = None,
@@ -78,20 +88,23 @@ class ImageGenerator(ImageModel):
     ) -> Iterator[Int[Tensor, "n k"]]:
         """The values that each step adds to `count` images, as soon as they are sampled. `labels`: their classes,
         cycled. `complete`: an image whose upper part is kept (see `upper`). `enlarge`: an image to enlarge, if the model
-        supports it. The same seed gives the same images.
+        supports it. The same seed gives the same images; a range asks for some of them.
         """
-        if count < 1:
+        images = range(count) if isinstance(count, int) else count
+        if not (count := len(images)):
             raise ValueError(f"{count} images requested; it must be at least 1")
+        if seed < 0:
+            raise ValueError(f"seed is {seed}; it must be 0 or larger")
         self.model.eval()
-        given: dict[str, Any] = {"labels": self._numbers(labels, count)} if self.labels or labels else {}
+        given: dict[str, Any] = {"labels": self._numbers(labels, images)} if self.labels or labels else {}
         if self.enlarges or enlarge is not None:
             given["small"] = self._small(enlarge, count)
         if complete is not None:
             given["known"] = self._known(self.upper(complete, keep), count)
-        generator = torch.Generator(self.device).manual_seed(seed)
-        return draw_turns(self.model, count, generator=generator, temperature=temperature, each_turn=each_turn, **given)
+        uniform = random_numbers(self.model, seed, images).to(self.device)
+        return draw_turns(self.model, uniform, temperature=temperature, each_turn=each_turn, **given)
 
-    def _numbers(self, labels: Sequence[str], count: int) -> Tensor:
+    def _numbers(self, labels: Sequence[str], images: range) -> Tensor:
         """The indices of the classes, cycled; without any, all classes."""
         if labels and not self.labels:
             raise ValueError("the model has no classes: leave them out")
@@ -101,7 +114,7 @@ class ImageGenerator(ImageModel):
                 f"{unknown[0]!r} is not a class of this model; its classes are {', '.join(self.labels[:10])}"
             )
         chosen = [self.labels.index(name) for name in labels or self.labels]
-        return torch.tensor([chosen[i % len(chosen)] for i in range(count)], device=self.device)
+        return torch.tensor([chosen[i % len(chosen)] for i in images], device=self.device)
 
     def _small(self, source: Source | None, count: int) -> Tensor:
         if not self.enlarges:
@@ -181,4 +194,9 @@ def sheet(images: Pixels, columns: int | None = None, scale: int = 1, gap: int =
     for number, image in enumerate(images):
         top, left = gap + number // columns * step[0], gap + number % columns * step[1]
         whole[top : top + height * scale, left : left + width * scale] = image.repeat(scale, 0).repeat(scale, 1)
-    return Image.fromarray(whole[..., 0] if channels == 1 else whole)
+    return picture(whole)
+
+
+def picture(pixels: UInt8[np.ndarray, "h w c"]) -> Image.Image:
+    """One image, pixel by pixel."""
+    return Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)

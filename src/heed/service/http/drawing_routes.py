@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from PIL import Image
 from pydantic import Field
 
+from heed.products.image_generator import picture
 from heed.service.http.asked_model import choose_model
 from heed.service.http.bodies import read_fields, validate
 from heed.service.http.completions import EVENTS
@@ -133,5 +133,5 @@ def _event(data: dict[str, Any]) -> str:
 
 def _png(pixels: np.ndarray) -> str:
     out = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(out, format="PNG")
+    picture(pixels).save(out, format="PNG")
     return base64.b64encode(out.getvalue()).decode("ascii")
