@@ -102,11 +102,23 @@ def test_vectors_are_written_and_searched(trained, tmp_path, capsys):
     assert main(["embed", str(run), str(test), "--normalize", "--out", str(tmp_path / "v.npy")]) == 0
     vectors = np.load(tmp_path / "v.npy")
     assert vectors.shape == (12, 16) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    capsys.readouterr()
+    assert "v.txt" in capsys.readouterr().err
     one = test / "across" / "2.png"
     assert main(["embed", str(run), str(one), "--search", str(test), "--top", "3"]) == 0
     row = capsys.readouterr().out.strip().split("\t")
     assert row[:3] == [str(one), str(one), "1.0000"] and len(row) == 7
+
+
+def test_the_rows_of_vectors_have_paths_also_after_an_image_that_cannot_be_read(trained, tmp_path):
+    run, test = trained
+    (tmp_path / "0.png").write_bytes(b"no image")
+    given = [str(tmp_path), str(test / "down"), str(test / "across" / "2.png")]
+    assert main(["embed", str(run), *given, "--out", str(tmp_path / "v.npy")]) == 1
+    vectors, names = np.load(tmp_path / "v.npy"), (tmp_path / "v.txt").read_text("utf-8").splitlines()
+    assert len(vectors) == len(names) == 7 and names[-1] == given[-1]
+    for name, own in zip(names, vectors, strict=True):
+        assert main(["embed", str(run), name, "--out", str(tmp_path / "one.npy")]) == 0
+        assert np.allclose(np.load(tmp_path / "one.npy"), own, atol=1e-5)
 
 
 def test_scores_have_intervals_and_pictures(trained, tmp_path, capsys):

@@ -87,7 +87,7 @@ def _told(unread: int, total: int) -> int:
 
 
 def embed(args: argparse.Namespace) -> int:
-    """Write the vectors of images to a .npy file, or find the images of a folder most similar to each."""
+    """Write the vectors of images to a .npy file and their paths next to it, or find the images of a folder most similar to each."""
     import numpy as np
 
     from heed.cli.common import errors, open_product, write_lines
@@ -115,7 +115,10 @@ def embed(args: argparse.Namespace) -> int:
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     with atomic_file(args.out) as part, open(part, "wb") as file:
         np.save(file, vectors)
-    errors().print(f"[dim]{len(paths):,} images, vectors of {vectors.shape[1]} in {args.out}[/]", highlight=False)
+    names = args.out.with_suffix(".txt")
+    write_lines([" ".join(str(path).splitlines()) for path in paths], names)
+    line = f"{len(paths):,} images, vectors of {vectors.shape[1]} in {args.out}; the path of each row in {names}"
+    errors().print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
     return _told(unread, len(paths) + unread)
 
 
