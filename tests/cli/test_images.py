@@ -1,6 +1,7 @@
 """Image models from the command line: trained further, classes, vectors, scores and pictures."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -135,6 +136,23 @@ def test_scores_have_intervals_and_pictures(trained, tmp_path, capsys):
         with Image.open(folder / name) as image:
             assert image.width > 300
     (test / "down" / "bad.png").unlink()
+    assert (folder / "mistakes.tsv").read_text("utf-8") == "image\tclass\tpredicted\tprobability\n"  # all are right
+
+
+def test_mistakes_are_listed_with_their_files(trained, tmp_path):
+    run, test = trained
+    wrong = tmp_path / "wrong"
+    for kind, other in (("across", "down"), ("down", "across")):
+        (wrong / other).mkdir(parents=True)
+        for path in (test / kind).glob("*.png"):
+            (wrong / other / path.name).write_bytes(path.read_bytes())
+    arguments = ["--images", str(wrong), "--pictures", str(tmp_path / "report"), "--samples", "20"]
+    assert main(["evaluate", str(run), *arguments]) == 0
+    rows = [line.split("\t") for line in (tmp_path / "report" / "mistakes.tsv").read_text("utf-8").splitlines()[1:]]
+    assert {row[0] for row in rows} == {path.relative_to(wrong).as_posix() for path in wrong.rglob("*.png")}
+    assert all(row[0].startswith(row[1]) and row[1] != row[2] for row in rows)
+    sure = [float(row[3]) for row in rows]
+    assert sure == sorted(sure, reverse=True)
 
 
 def test_a_model_is_trained_further_at_another_size_with_other_classes(trained, tmp_path, capsys):
@@ -212,7 +230,9 @@ def test_images_are_drawn_by_class_and_the_same_seed_draws_the_same(drawing, tmp
     one, two, other = (tiles(tmp_path / f"{name}.png") for name in "abc")
     assert one.shape == (4, 8, 8, 3) and (one == two).all() and (one != other).any()
     assert main(["evaluate", run, "--images", str(drawing / "train"), "--samples", "10"]) == 0
-    assert "bits/dim" in capsys.readouterr().out
+    assert re.search(r"bits/dim +\d+\.\d{3}  \d+\.\d{3} to ", capsys.readouterr().out)
+    assert main(["evaluate", run, "--images", str(drawing / "train"), "--pictures", str(tmp_path / "p")]) == 1
+    assert "--pictures shows the mistakes of a classifier" in capsys.readouterr().err
 
 
 def test_one_image_is_written_as_it_is_and_many_to_a_folder(drawing, tmp_path, capsys, monkeypatch):

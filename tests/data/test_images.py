@@ -239,6 +239,14 @@ def test_a_file_that_is_not_what_it_should_be_is_refused(tmp_path, name, content
         prepared([tmp_path / name])
 
 
+def test_idx_files_without_labels_are_enough_without_classes(tmp_path):
+    own = pixels(3, channels=1)
+    idx(tmp_path / "t-images-idx3-ubyte", own[..., 0])
+    config, form = ImagesConfig([str(tmp_path / "t-images-idx3-ubyte")]), Form(None, 1, "crop", "bilinear")
+    _, found = images.prepare(config.images, config, form, None, lambda what, done: None, labelled=False)
+    assert (found.pixels == own).all() and not found.labels.any()
+
+
 def test_damaged_idx_files_and_labels_are_refused(tmp_path):
     path, beside = tmp_path / "t-images-idx3-ubyte", tmp_path / "t-labels-idx1-ubyte"
     idx(path, pixels(3, channels=1)[..., 0])

@@ -64,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--pictures",
         type=Path,
         metavar="FOLDER",
-        help="write a confusion matrix, a calibration plot and the worst mistakes as PNG",
+        help="write a confusion matrix, a calibration plot and the worst mistakes as PNG, and all mistakes as mistakes.tsv",
     )
     option("--against", metavar="SYSTEM", help="another model or file of translations to compare with")
     option("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")

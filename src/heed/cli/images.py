@@ -197,12 +197,16 @@ def _evaluate_drawing(args: argparse.Namespace) -> int:
 
     from heed.cli.common import open_product
     from heed.cli.scores import show_scores
+    from heed.tasks.image_generation import ImageGeneration
 
+    if args.pictures:
+        raise ValueError(f"--pictures shows the mistakes of a classifier, and {args.system} draws images: leave it out")
     models = [open_product(args, "generate", [name]) for name in (args.system, args.against) if name]
     sets = [_labelled(args, model) for model in models]
     found = [model.bits(own.pixels, own.labels) for model, own in zip(models, sets, strict=True)]
     measure = lambda own, expected: {"bits": float(own.mean())}  # noqa: E731
-    show_scores(args, measure, found, np.zeros(len(found[0])), f"{len(found[0]):,} images; lower is better")
+    what, decimals = f"{len(found[0]):,} images; lower is better", ImageGeneration.metrics[0].decimals
+    show_scores(args, measure, found, np.zeros(len(found[0])), what, decimals=decimals)
     return 0
 
 
@@ -238,6 +242,8 @@ def _evaluate_classes(args: argparse.Namespace) -> int:
     if args.pictures:
         for path in _figures(args.pictures, found[0], sets[0], models[0].labels):
             console.print(f"Picture: {path}", highlight=False)
+        path = _write_mistakes(args.pictures / "mistakes.tsv", found[0], sets[0], models[0].labels)
+        console.print(f"All mistakes: {path}", highlight=False)
     return 0
 
 
@@ -256,6 +262,21 @@ def _figures(folder: Path, probabilities: Any, own: Any, names: Sequence[str]) -
         ),
     }
     return image_report.write_figures(folder, figures, "".join(names))
+
+
+def _write_mistakes(path: Path, probabilities: Any, own: Any, names: Sequence[str]) -> Path:
+    """A line for each wrongly classified image, the most confident first, in the order of mistakes.png."""
+    from heed.cli.common import write_lines
+    from heed.lab.image_report import mistaken
+
+    rows, told = mistaken(probabilities, own.labels)
+    files, right = own.names(), own.labels
+    lines = ["image\tclass\tpredicted\tprobability"]
+    lines += [
+        f"{files[row]}\t{names[right[row]]}\t{names[told[row]]}\t{probabilities[row, told[row]]:.4f}" for row in rows
+    ]
+    write_lines(lines, str(path))
+    return path
 
 
 def _labelled(args: argparse.Namespace, model: Any) -> Any:
