@@ -1,7 +1,8 @@
 """heed classify, heed embed and heed evaluate for image models."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,19 +32,25 @@ def found_files(names: Sequence[str]) -> list[Path]:
     return found
 
 
-def readable(product: Any, paths: Sequence[Path]) -> tuple[list[Path], list[Any], int]:
-    """The readable images with their pixels; the others are counted and listed on standard error."""
+def readable(product: Any, paths: Sequence[Path]) -> Iterator[tuple[list[Path], list[Any], int]]:
+    """For each batch the readable images with their pixels; the others are counted and listed on standard error. The
+    next batch is decoded while the model works.
+    """
     from heed.cli.common import errors
+    from heed.data.in_thread import in_order
     from heed.vocabularies.images import UnreadableImage
 
-    kept, pixels = [], []
-    for path in paths:
-        try:
-            pixels.append(product.images.read(path))
-            kept.append(path)
-        except UnreadableImage as error:
-            errors().print(f"{path} {error}", highlight=False, markup=False, soft_wrap=True)
-    return kept, pixels, len(paths) - len(kept)
+    parts = list(product.batches(paths))
+    found = in_order(product.images.read, paths, ahead=len(parts[0]) if parts else 0)
+    for part in parts:
+        kept, pixels = [], []
+        for path, result in islice(found, len(part)):
+            try:
+                pixels.append(result())
+                kept.append(path)
+            except UnreadableImage as error:
+                errors().print(f"{path} {error}", highlight=False, markup=False, soft_wrap=True)
+        yield kept, pixels, len(part) - len(kept)
 
 
 def classify(args: argparse.Namespace) -> int:
@@ -62,14 +69,14 @@ def classify(args: argparse.Namespace) -> int:
     classifier, unread = open_product(args, "classify"), 0
     in_precision(classifier.model, args.precision)
 
-    def lines(part: Sequence[Path]):
+    def lines():
         nonlocal unread
-        kept, pixels, failed = readable(classifier, part)
-        unread += failed
-        found = classifier.probabilities(np.stack(pixels)) if pixels else []
-        return [_line(path, own, classifier.labels, args.top) for path, own in zip(kept, found, strict=True)]
+        for kept, pixels, failed in readable(classifier, paths):
+            unread += failed
+            found = classifier.probabilities(np.stack(pixels)) if pixels else []
+            yield [_line(path, own, classifier.labels, args.top) for path, own in zip(kept, found, strict=True)]
 
-    write_chunks((lines(part) for part in classifier.batches(paths)), args.out)
+    write_chunks(lines(), args.out)
     return _told(unread, len(paths))
 
 
@@ -126,8 +133,7 @@ def _vectors(embedder: Any, paths: Sequence[Path]) -> tuple[list[Path], Any, int
     import numpy as np
 
     kept, parts, unread = [], [], 0
-    for part in embedder.batches(paths):
-        own, pixels, failed = readable(embedder, part)
+    for own, pixels, failed in readable(embedder, paths):
         kept, unread = [*kept, *own], unread + failed
         if pixels:
             parts.append(embedder.vectors(np.stack(pixels)))

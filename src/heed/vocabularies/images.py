@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import math
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +21,7 @@ ENDINGS = (
     ".png", ".jpg", ".jpeg", ".jpe", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif",
 )  # fmt: skip
 MODES = {1: "L", 3: "RGB"}
+OPENING = threading.Lock()  # of headers: Python's warning filters are those of all threads
 
 
 class UnreadableImage(ValueError):
@@ -33,7 +35,7 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """
     try:
         data = source if isinstance(source, bytes) else _contents(source, max_pixels)
-        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+        with OPENING, warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
             opened = Image.open(io.BytesIO(data))
         with opened:
             pixels = opened.width * opened.height
