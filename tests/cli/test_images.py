@@ -73,6 +73,19 @@ def test_an_image_that_cannot_be_read_is_named_and_the_others_are_classified(tra
     assert "1 of 2 images could not be read" in said.err
 
 
+def test_the_largest_image_that_is_decoded_can_be_chosen(trained, tmp_path, capsys):
+    run, test = trained
+    one = str(test / "down" / "1.png")
+    assert main(["classify", str(run), one, "--max-pixels", "63"]) == 1
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "has 8 × 8 pixels, and at most 63 are decoded: make it smaller, or raise --max-pixels" in said
+    assert main(["classify", str(run), one, "--max-pixels", "64"]) == 0
+    assert main(["embed", str(run), one, "--max-pixels", "63", "--out", str(tmp_path / "v.npy")]) == 1
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--images", str(test), "--max-pixels", "63"]) == 1
+    assert "at most 63 are decoded: make it smaller, or raise max_pixels" in capsys.readouterr().err.replace("\n", " ")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

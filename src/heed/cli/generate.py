@@ -117,13 +117,13 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.bulk.command import check_resume
-    from heed.cli import images
+    from heed.cli import drawing, images
     from heed.cli.common import open_product
 
     if images.reads_images(args.folder, args.verb):
         check_resume(args, False, "a model of texts, --input FILE")
         _refuse_text_options(args)
-        return images.generate(args)
+        return drawing.generate(args)
     if asked := next((name for name in IMAGES if getattr(args, name)), None):
         raise ValueError(
             f"{NAMES.get(asked, f'--{asked}')} is for image models, and {args.folder} writes text: leave it out"

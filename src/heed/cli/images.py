@@ -1,10 +1,28 @@
 """heed classify, heed embed and heed evaluate for image models."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+
+def add_images(parser: argparse.ArgumentParser) -> None:
+    """The options of heed evaluate."""
+    from heed.cli.common import add_max_pixels
+
+    option = parser.add_argument
+    option(
+        "--images", nargs="+", metavar="PATH", help="for an image classifier: class folders, CSV, IDX or CIFAR sheets"
+    )
+    option(
+        "--pictures",
+        type=Path,
+        metavar="FOLDER",
+        help="write a confusion matrix, a calibration plot and the worst mistakes as PNG, and all mistakes as mistakes.tsv",
+    )
+    add_max_pixels(parser)
 
 
 def reads_images(folder: str, verb: str | None = None) -> bool:
@@ -32,16 +50,18 @@ def found_files(names: Sequence[str]) -> list[Path]:
     return found
 
 
-def readable(product: Any, paths: Sequence[Path]) -> Iterator[tuple[list[Path], list[Any], int]]:
+def readable(product: Any, paths: Sequence[Path], max_pixels: int) -> Iterator[tuple[list[Path], list[Any], int]]:
     """For each batch the readable images with their pixels; the others are counted and listed on standard error. The
     next batch is decoded while the model works.
     """
     from heed.cli.common import errors
     from heed.data.in_thread import in_order
-    from heed.vocabularies.images import UnreadableImage
+    from heed.vocabularies.images import TooLarge, UnreadableImage
 
+    if max_pixels < 1:
+        raise ValueError(f"--max-pixels is {max_pixels}; it must be at least 1")
     parts = list(product.batches(paths))
-    found = in_order(product.images.read, paths, ahead=len(parts[0]) if parts else 0)
+    found = in_order(partial(product.images.read, max_pixels=max_pixels), paths, ahead=len(parts[0]) if parts else 0)
     for part in parts:
         kept, pixels = [], []
         for path, result in islice(found, len(part)):
@@ -49,7 +69,8 @@ def readable(product: Any, paths: Sequence[Path]) -> Iterator[tuple[list[Path], 
                 pixels.append(result())
                 kept.append(path)
             except UnreadableImage as error:
-                errors().print(f"{path} {error}", highlight=False, markup=False, soft_wrap=True)
+                more = ", or raise --max-pixels" if isinstance(error, TooLarge) else ""
+                errors().print(f"{path} {error}{more}", highlight=False, markup=False, soft_wrap=True)
         yield kept, pixels, len(part) - len(kept)
 
 
@@ -71,7 +92,7 @@ def classify(args: argparse.Namespace) -> int:
 
     def lines():
         nonlocal unread
-        for kept, pixels, failed in readable(classifier, paths):
+        for kept, pixels, failed in readable(classifier, paths, args.max_pixels):
             unread += failed
             found = classifier.probabilities(np.stack(pixels)) if pixels else []
             yield [_line(path, own, classifier.labels, args.top) for path, own in zip(kept, found, strict=True)]
@@ -108,9 +129,9 @@ def embed(args: argparse.Namespace) -> int:
         raise ValueError("--pool is for text models: a ViT has its own setting, model.pooling")
     paths, embedder = found_files(args.text), open_product(args, "embed")
     in_precision(embedder.model, args.precision)
-    paths, vectors, unread = _vectors(embedder, paths)
+    paths, vectors, unread = _vectors(embedder, paths, args.max_pixels)
     if args.search:
-        others, found, failed = _vectors(embedder, found_files([str(args.search)]))
+        others, found, failed = _vectors(embedder, found_files([str(args.search)]), args.max_pixels)
         rows, cosines = nearest_rows(vectors, found, args.top)
         lines = [
             "\t".join([str(path), *(f"{others[row]}\t{cosine:.4f}" for row, cosine in zip(own, near, strict=True))])
@@ -129,64 +150,17 @@ def embed(args: argparse.Namespace) -> int:
     return _told(unread, len(paths) + unread)
 
 
-def _vectors(embedder: Any, paths: Sequence[Path]) -> tuple[list[Path], Any, int]:
+def _vectors(embedder: Any, paths: Sequence[Path], max_pixels: int) -> tuple[list[Path], Any, int]:
     import numpy as np
 
     kept, parts, unread = [], [], 0
-    for own, pixels, failed in readable(embedder, paths):
+    for own, pixels, failed in readable(embedder, paths, max_pixels):
         kept, unread = [*kept, *own], unread + failed
         if pixels:
             parts.append(embedder.vectors(np.stack(pixels)))
     if not kept:
         raise ValueError("no image can be read")
     return kept, np.concatenate(parts), unread
-
-
-def generate(args: argparse.Namespace) -> int:
-    """Write generated images: one as it is, several as a sheet or, into a folder, each to its own file."""
-    from heed.cli.common import errors, open_product
-
-    out = Path(args.out or ".txt")
-    folder = out.is_dir() or (not out.suffix and args.out is not None)
-    if not folder and out.suffix.lower() != ".png":
-        raise ValueError(
-            f"images are written to a file or a folder: give --out samples.png or --out samples/ (--out is {args.out})"
-        )
-    if args.keep is not None and not args.complete:
-        raise ValueError("--keep is the share of the image of --complete: add --complete IMAGE, or leave it out")
-    options = {"complete": args.complete, "keep": args.keep, "enlarge": args.enlarge, "labels": args.class_name or ()}
-    options["temperature"] = 1.0 if args.temperature is None else args.temperature
-    generator = open_product(args, "generate")
-    parts = generator.parts(args.count, seed=1 if args.seed is None else args.seed, **options)
-    _write_each(parts, out, args.count) if folder else _write_sheet(parts, out)
-    what = "1 image" if args.count == 1 else f"{args.count:,} images"
-    errors().print(f"[dim]{what} in {args.out}[/]", highlight=False)
-    if args.complete:
-        errors().print(f"[dim]{generator.upper(args.complete, args.keep).note}[/]", highlight=False)
-    return 0
-
-
-def _write_each(parts: Iterable[Any], folder: Path, count: int) -> None:
-    """Each image to a file named by its number, as soon as its part is generated."""
-    from heed.files import atomic_file
-    from heed.products.image_generator import picture
-
-    for number, image in enumerate((own for part in parts for own in part), 1):
-        with atomic_file(folder / f"{number:0{len(str(count))}}.png") as part:
-            picture(image).save(part, format="PNG")
-
-
-def _write_sheet(parts: Iterable[Any], path: Path) -> None:
-    """One image as it is; several side by side, small ones enlarged."""
-    import numpy as np
-
-    from heed.files import atomic_file
-    from heed.products.image_generator import picture, sheet
-
-    found = np.concatenate(list(parts))
-    whole = picture(found[0]) if len(found) == 1 else sheet(found, scale=max(1, 96 // found.shape[1]))
-    with atomic_file(path) as part:
-        whole.save(part, format="PNG")
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -292,6 +266,7 @@ def _labelled(args: argparse.Namespace, model: Any) -> Any:
 
     columns = [int(name) if name.isdecimal() else name for name in args.columns or ("1", "2")]
     own = model.images
-    config, known = ImagesConfig(images=args.images, columns=columns, classes=model.labels, size=own.size), model.labels
+    sizes = {"size": own.size, "max_pixels": args.max_pixels}
+    config, known = ImagesConfig(images=args.images, columns=columns, classes=model.labels, **sizes), model.labels
     form = Form(own.size, own.channels, own.fit, own.resample)
     return prepare(args.images, config, form, known, lambda what, done: None, labelled=bool(known))[1]

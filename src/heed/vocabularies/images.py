@@ -28,6 +28,10 @@ class UnreadableImage(ValueError):
     """What is wrong with an image, as a phrase that follows its name."""
 
 
+class TooLarge(UnreadableImage):
+    """It has more pixels than are decoded."""
+
+
 def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """An image from a file or its bytes: the first frame, upright by its EXIF orientation, 8 bits per channel,
     without transparency. Raises UnreadableImage. The size is checked in the header, so that a huge image is never
@@ -64,8 +68,8 @@ def _contents(path: Path, max_pixels: int) -> bytes:
     return path.read_bytes()
 
 
-def _too_large(what: str, most: int) -> UnreadableImage:
-    return UnreadableImage(f"has {what}, and at most {most:,} are decoded: make it smaller, or allow more")
+def _too_large(what: str, most: int) -> TooLarge:
+    return TooLarge(f"has {what}, and at most {most:,} are decoded: make it smaller")
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

@@ -15,7 +15,7 @@ from heed.data.images.sources import ImageSource, Item, open_source
 from heed.data.in_thread import in_order
 from heed.data.prepare import cached, digest
 from heed.files import atomic_folder, sha256, write_sums
-from heed.vocabularies.images import MODES, Images, UnreadableImage, fitted
+from heed.vocabularies.images import MODES, Images, TooLarge, UnreadableImage, fitted
 from heed.vocabularies.labels import Labels
 
 EDITION = 1  # of the folders in the cache
@@ -184,6 +184,7 @@ def _readable(
             try:
                 own = result()
             except UnreadableImage as error:
+                error = f"{error}, or raise max_pixels" if isinstance(error, TooLarge) else error
                 if config.broken == "refuse":
                     raise ValueError(f"{item.name} {error}; or set data.broken to 'leave out'") from None
                 broken.append((item.name, str(error)))
