@@ -258,6 +258,10 @@ def test_one_image_is_written_as_it_is_and_many_to_a_folder(drawing, tmp_path, c
     paths = sorted((tmp_path / "many").iterdir())
     assert [path.name for path in paths] == [f"{number:02}.png" for number in range(1, 12)]
     assert (np.stack([np.asarray(Image.open(path)) for path in paths]) == expected).all()
+    assert main(["generate", run, *words, "--count", "2", "--out", f"{tmp_path}/of.new/"]) == 0
+    assert [path.name for path in sorted((tmp_path / "of.new").iterdir())] == ["1.png", "2.png"]
+    (tmp_path / "file").write_text("", "utf-8")
+    assert main(["generate", run, "--out", str(tmp_path / "file")]) == 1
     assert main(["generate", run, *words, "--out", str(tmp_path / "one.png")]) == 0
     assert (np.asarray(Image.open(tmp_path / "one.png")) == expected[0]).all()
     assert (own.generate(1, seed=1) != own.generate(1, seed=0)).any()

@@ -10,8 +10,7 @@ def generate(args: argparse.Namespace) -> int:
     """Write generated images: one as it is, several as a sheet or, into a folder, each to its own file."""
     from heed.cli.common import errors, open_product
 
-    out = Path(args.out or ".txt")
-    folder = out.is_dir() or (not out.suffix and args.out is not None)
+    out, folder = Path(args.out or ""), bool(args.out) and _is_folder(args.out)
     if not folder and out.suffix.lower() != ".png":
         raise ValueError(
             f"images are written to a file or a folder: give --out samples.png or --out samples/ (--out is {args.out})"
@@ -28,6 +27,12 @@ def generate(args: argparse.Namespace) -> int:
     if args.complete:
         errors().print(f"[dim]{generator.upper(args.complete, args.keep).note}[/]", highlight=False)
     return 0
+
+
+def _is_folder(out: str) -> bool:
+    """Whether --out names a folder: one that exists, or a new one."""
+    path = Path(out)
+    return path.is_dir() or (not path.exists() and (out.endswith("/") or not path.suffix))
 
 
 def _write_each(parts: Iterable[Any], folder: Path, count: int) -> None:
