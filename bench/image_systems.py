@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from heed.convert import huggingface
 from heed.data.images.batches import ImageBatch
+from heed.decoding.images import random_numbers
 from heed.models.image_transformer import ImageTransformer
 from heed.models.package import Package
 from heed.models.vit import ViT, ViTConfig
@@ -230,10 +231,11 @@ def peer_classifier(
 def draw_without_cache(model: ImageTransformer, count: int, seed: int) -> np.ndarray:
     """As `ImageGenerator.generate`, with a whole pass for each turn."""
     c, device = model.config, next(model.parameters()).device
-    generator = torch.Generator(device).manual_seed(seed)
+    uniform = random_numbers(model, seed, range(count)).to(device)
     values = torch.zeros(count, c.max_length, c.channels // c.values, dtype=torch.long, device=device)
     state = model.start_images(count)
     for turn in range(c.max_length):
         states = model.pixel_states(model.in_place(values))[:, turn]
-        values[:, turn] = model.sample_values(states, turn, state._replace(values=values.flatten(1)), 1.0, generator)
+        own = state._replace(values=values.flatten(1))
+        values[:, turn] = model.sample_values(states, turn, own, 1.0, uniform[:, turn])
     return model.in_place(values).cpu().numpy()

@@ -1,6 +1,7 @@
 """Image models from the command line: trained further, classes, vectors, scores and pictures."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -84,6 +85,19 @@ def test_an_image_that_cannot_be_read_is_named_and_the_others_are_classified(tra
     assert "1 of 2 images could not be read" in said.err
 
 
+def test_the_largest_image_that_is_decoded_can_be_chosen(trained, tmp_path, capsys):
+    run, test = trained
+    one = str(test / "down" / "1.png")
+    assert main(["classify", str(run), one, "--max-pixels", "63"]) == 1
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "has 8 × 8 pixels, and at most 63 are decoded: make it smaller, or raise --max-pixels" in said
+    assert main(["classify", str(run), one, "--max-pixels", "64"]) == 0
+    assert main(["embed", str(run), one, "--max-pixels", "63", "--out", str(tmp_path / "v.npy")]) == 1
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--images", str(test), "--max-pixels", "63"]) == 1
+    assert "at most 63 are decoded: make it smaller, or raise max_pixels" in capsys.readouterr().err.replace("\n", " ")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -114,11 +128,23 @@ def test_vectors_are_written_and_searched(trained, tmp_path, capsys):
     assert main(["embed", str(run), str(test), "--normalize", "--out", str(tmp_path / "v.npy")]) == 0
     vectors = np.load(tmp_path / "v.npy")
     assert vectors.shape == (12, 16) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    capsys.readouterr()
+    assert "v.txt" in capsys.readouterr().err
     one = test / "across" / "2.png"
     assert main(["embed", str(run), str(one), "--search", str(test), "--top", "3"]) == 0
     row = capsys.readouterr().out.strip().split("\t")
     assert row[:3] == [str(one), str(one), "1.0000"] and len(row) == 7
+
+
+def test_the_rows_of_vectors_have_paths_also_after_an_image_that_cannot_be_read(trained, tmp_path):
+    run, test = trained
+    (tmp_path / "0.png").write_bytes(b"no image")
+    given = [str(tmp_path), str(test / "down"), str(test / "across" / "2.png")]
+    assert main(["embed", str(run), *given, "--out", str(tmp_path / "v.npy")]) == 1
+    vectors, names = np.load(tmp_path / "v.npy"), (tmp_path / "v.txt").read_text("utf-8").splitlines()
+    assert len(vectors) == len(names) == 7 and names[-1] == given[-1]
+    for name, own in zip(names, vectors, strict=True):
+        assert main(["embed", str(run), name, "--out", str(tmp_path / "one.npy")]) == 0
+        assert np.allclose(np.load(tmp_path / "one.npy"), own, atol=1e-5)
 
 
 def test_scores_have_intervals_and_pictures(trained, tmp_path, capsys):
@@ -135,6 +161,23 @@ def test_scores_have_intervals_and_pictures(trained, tmp_path, capsys):
         with Image.open(folder / name) as image:
             assert image.width > 300
     (test / "down" / "bad.png").unlink()
+    assert (folder / "mistakes.tsv").read_text("utf-8") == "image\tclass\tpredicted\tprobability\n"  # all are right
+
+
+def test_mistakes_are_listed_with_their_files(trained, tmp_path):
+    run, test = trained
+    wrong = tmp_path / "wrong"
+    for kind, other in (("across", "down"), ("down", "across")):
+        (wrong / other).mkdir(parents=True)
+        for path in (test / kind).glob("*.png"):
+            (wrong / other / path.name).write_bytes(path.read_bytes())
+    arguments = ["--images", str(wrong), "--pictures", str(tmp_path / "report"), "--samples", "20"]
+    assert main(["evaluate", str(run), *arguments]) == 0
+    rows = [line.split("\t") for line in (tmp_path / "report" / "mistakes.tsv").read_text("utf-8").splitlines()[1:]]
+    assert {row[0] for row in rows} == {path.relative_to(wrong).as_posix() for path in wrong.rglob("*.png")}
+    assert all(row[0].startswith(row[1]) and row[1] != row[2] for row in rows)
+    sure = [float(row[3]) for row in rows]
+    assert sure == sorted(sure, reverse=True)
 
 
 def test_a_model_is_trained_further_at_another_size_with_other_classes(trained, tmp_path, capsys):
@@ -245,6 +288,8 @@ def tiles(path, size=8):
     """The images of a sheet, in order."""
     with Image.open(path) as image:
         pixels, scale = np.asarray(image.convert("RGB")), 96 // size
+    if pixels.shape[0] == size:
+        return pixels[None]
     step = size * scale + 2
     rows, columns = (side // step for side in pixels.shape[:2])
     each = [
@@ -263,7 +308,29 @@ def test_images_are_drawn_by_class_and_the_same_seed_draws_the_same(drawing, tmp
     one, two, other = (tiles(tmp_path / f"{name}.png") for name in "abc")
     assert one.shape == (4, 8, 8, 3) and (one == two).all() and (one != other).any()
     assert main(["evaluate", run, "--images", str(drawing / "train"), "--samples", "10"]) == 0
-    assert "bits/dim" in capsys.readouterr().out
+    assert re.search(r"bits/dim +\d+\.\d{3}  \d+\.\d{3} to ", capsys.readouterr().out)
+    assert main(["evaluate", run, "--images", str(drawing / "train"), "--pictures", str(tmp_path / "p")]) == 1
+    assert "--pictures shows the mistakes of a classifier" in capsys.readouterr().err
+
+
+def test_one_image_is_written_as_it_is_and_many_to_a_folder(drawing, tmp_path, capsys, monkeypatch):
+    run, words = str(drawing / "classes"), ["--seed", "0", "--class", "down", "--class", "across"]
+    own = heed.load(run, "cpu")
+    expected = own.generate(11, seed=0, labels=["down", "across"])
+    monkeypatch.setattr("heed.products.image_generator.CACHE_BYTES", {"cpu": 4 * 8 * 1 * 64 * 16})  # for four images
+    assert main(["generate", run, *words, "--count", "11", "--out", str(tmp_path / "many")]) == 0
+    assert "11 images in" in capsys.readouterr().err
+    paths = sorted((tmp_path / "many").iterdir())
+    assert [path.name for path in paths] == [f"{number:02}.png" for number in range(1, 12)]
+    assert (np.stack([np.asarray(Image.open(path)) for path in paths]) == expected).all()
+    assert main(["generate", run, *words, "--count", "2", "--out", f"{tmp_path}/of.new/"]) == 0
+    assert [path.name for path in sorted((tmp_path / "of.new").iterdir())] == ["1.png", "2.png"]
+    (tmp_path / "file").write_text("", "utf-8")
+    assert main(["generate", run, "--out", str(tmp_path / "file")]) == 1
+    assert main(["generate", run, *words, "--out", str(tmp_path / "one.png")]) == 0
+    assert (np.asarray(Image.open(tmp_path / "one.png")) == expected[0]).all()
+    assert (own.generate(1, seed=1) != own.generate(1, seed=0)).any()
+    assert [len(part) for part in own.parts(11)] == [4, 4, 3]
 
 
 def test_broken_images_are_named_in_training_and_evaluation_of_a_model_that_draws(drawing, tmp_path, capsys):
@@ -293,15 +360,44 @@ def test_half_an_image_is_completed_and_a_small_one_enlarged(drawing, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("shape", "keep", "rows"), [((8, 4), [], 4), ((8, 6), [], 6), ((8, 6), ["0.25"], 2), ((16, 10), [], 5)]
+)
+def test_a_picture_wider_than_high_is_the_upper_part(drawing, tmp_path, capsys, shape, keep, rows):
+    pixels = np.random.default_rng(1).integers(0, 256, (shape[1], shape[0], 3)).astype(np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "half.png")
+    asked = ["--complete", str(tmp_path / "half.png"), *(["--keep", *keep] if keep else [])]
+    assert main(["generate", str(drawing / "classes"), *asked, "--count", "2", "--out", str(tmp_path / "a.png")]) == 0
+    found, said = tiles(tmp_path / "a.png"), capsys.readouterr().err.replace("\n", " ")
+    expected = Image.fromarray(pixels).resize((8, shape[1] * 8 // shape[0]), Image.Resampling.BILINEAR)
+    assert all((own[:rows] == np.asarray(expected)[:rows]).all() for own in found[:2])
+    assert (found[0, rows:] != found[1, rows:]).any()
+    assert f"{rows} of {expected.height} rows of the picture are kept" in said
+    assert ("resized from 16 × 10 to 8 × 5 pixels" in said) == (shape[0] == 16)
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["classes", "--out", "a.txt"], "images are written to a file: give --out samples.png"),
+        (
+            ["classes", "--out", "a.txt"],
+            "images are written to a file or a folder: give --out samples.png or --out samples/",
+        ),
         (
             ["classes", "--out", "a.png", "--class", "up"],
             "'up' is not a class of this model; its classes are across, down",
         ),
         (["classes", "--out", "a.png", "--enlarge", "x.png"], "the model does not enlarge images"),
         (["classes", "--out", "a.png", "--prompt", "x"], "--prompt is for texts, and"),
+        (["classes", "--out", "a.png", "--greedy"], "--greedy is for texts, and"),
+        (["classes", "--out", "a.png", "--length", "5"], "--length is for texts, and"),
+        (["classes", "--out", "a.png", "--stop", "x"], "--stop is for texts, and"),
+        (["classes", "--out", "a.png", "--typical", "0.5"], "--typical is for texts, and"),
+        (
+            ["classes", "--out", "a.png", "--keep", "0.5"],
+            "--keep is the share of the image of --complete: add --complete",
+        ),
+        (["classes", "--out", "a.png", "--count", "0"], "0 images requested; it must be at least 1"),
+        (["classes", "--out", "a.png", "--seed", "-1"], "seed is -1; it must be 0 or larger"),
         (["classes", "--out", "a.png", "--complete", "none.png"], "none.png does not exist"),
         (["classes", "--out", "a.png", "--temperature", "0"], "temperature is 0.0; it must be above 0"),
         (["enlarge", "--out", "a.png"], "the model enlarges images: set enlarge to a small image"),

@@ -5,6 +5,7 @@ import json
 import os
 import tracemalloc
 from contextlib import suppress
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import torch
 from PIL import Image
 
 from heed.data.images import prepare as images
+from heed.data.images import sources
 from heed.data.images.batches import ImageBatches
 from heed.data.images.config import ImagesConfig
 from heed.data.images.prepare import Form
@@ -302,6 +304,35 @@ def test_a_file_that_is_not_what_it_should_be_is_refused(tmp_path, name, content
         (tmp_path / name).write_text(content, "utf-8")
     with pytest.raises(ValueError, match=words):
         prepared([tmp_path / name])
+
+
+def test_images_are_decoded_in_several_threads_and_stay_in_order(tmp_path, monkeypatch):
+    """The second image waits for the first: with one thread this would never end."""
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    own, both, read = pixels(12), Barrier(2, timeout=30), sources.decode
+    lines = [f"{number}.png,{'ab'[number % 2]}\n" for number in range(12)]
+    for number, one in enumerate(own):
+        image(one).save(tmp_path / f"{number}.png")
+    (tmp_path / "5.png").write_bytes(b"no image")
+    (tmp_path / "list.csv").write_text("".join(lines), "utf-8")
+
+    def decode(*given):
+        both.wait()
+        return read(*given)
+
+    monkeypatch.setattr(sources, "decode", decode)
+    found = prepared([tmp_path / "list.csv"], size=8)
+    expected = [number for number in range(12) if number != 5]
+    assert (found.pixels == own[expected]).all() and found.names() == [f"{number}.png" for number in expected]
+    assert [name for name, _ in found.facts["broken"]] == ["5.png"]
+
+
+def test_idx_files_without_labels_are_enough_without_classes(tmp_path):
+    own = pixels(3, channels=1)
+    idx(tmp_path / "t-images-idx3-ubyte", own[..., 0])
+    config, form = ImagesConfig([str(tmp_path / "t-images-idx3-ubyte")]), Form(None, 1, "crop", "bilinear")
+    _, found = images.prepare(config.images, config, form, None, lambda what, done: None, labelled=False)
+    assert (found.pixels == own).all() and not found.labels.any()
 
 
 def test_damaged_idx_files_and_labels_are_refused(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from heed.decoding.images import draw_images
+from heed.decoding.images import draw_images, random_numbers
 from heed.models.image_transformer import ImageTransformer, ImageTransformerConfig
 from heed.nn.attention import Attention, attend, record
 from heed.nn.local_pixels import in_lines, in_squares, read_before
@@ -26,6 +26,10 @@ KINDS = [
     for output in ("logistic", "categorical")
     for channels, more in ((3, {}), (1, {"labels": 4}), (3, {"small": 2}))
 ]
+
+
+def random(*shape):
+    return torch.rand(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
 def model(**changes):
@@ -148,7 +152,7 @@ def test_a_drawn_pixel_has_the_probabilities_of_the_mixture():
         own.out.bias.copy_(torch.tensor([1.0, 0.0, -1.0, -0.5, 0.2, 0.9, -3.0, -2.0, -2.5]))
         values = torch.arange(256)[None, :, None]
         p = own.logp(own.out(torch.zeros(1, 256, 4, dtype=torch.float64)), values).exp()[0]
-        drawn = own.sample(torch.zeros(40_000, 4, dtype=torch.float64), 1.0, torch.Generator().manual_seed(1))
+        drawn = own.sample(torch.zeros(40_000, 4, dtype=torch.float64), 1.0, random(40_000, 2))
     assert p.sum().item() == pytest.approx(1)
     counts = torch.bincount(drawn[:, 0], minlength=256) / len(drawn)
     assert (counts.cumsum(0) - p.cumsum(0)).abs().max() < 0.015
@@ -167,6 +171,17 @@ def test_a_mixture_can_be_relative_to_expected_values():
     assert torch.allclose(own.logp(parameters, values, expected), own.logp(moved, values), rtol=0, atol=1e-10)
 
 
+def test_a_categorical_value_is_drawn_with_its_probability():
+    own = Categorical(4).double()
+    with torch.no_grad():
+        own.out.weight.zero_()
+        own.out.bias.copy_(torch.linspace(-3, 3, 256))
+    p = (torch.linspace(-3, 3, 256) / 0.5).softmax(dim=0)
+    drawn = own.sample(torch.zeros(40_000, 4, dtype=torch.float64), 0.5, random(40_000, 1))
+    counts = torch.bincount(drawn[:, 0], minlength=256) / len(drawn)
+    assert (counts.cumsum(0) - p.cumsum(0)).abs().max() < 0.015
+
+
 def test_a_pixel_drawn_around_expected_values_has_the_probabilities_of_the_mixture():
     own, expected = LogisticMixture(4, 1, 3).double(), torch.tensor([[0.4]], dtype=torch.float64)
     with torch.no_grad():
@@ -174,7 +189,7 @@ def test_a_pixel_drawn_around_expected_values_has_the_probabilities_of_the_mixtu
         own.spread()
         zeros = torch.zeros(40_000, 4, dtype=torch.float64)
         p = own.logp(own.out(zeros[None, :256]), torch.arange(256)[None, :, None], expected.expand(1, 256, 1)).exp()[0]
-        drawn = own.sample(zeros, 1.0, torch.Generator().manual_seed(1), expected.expand(40_000, 1))
+        drawn = own.sample(zeros, 1.0, random(40_000, 2), expected.expand(40_000, 1))
     assert p.sum().item() == pytest.approx(1) and 170 < drawn.double().mean() < 187  # 0.4 is the value 178.5
     counts = torch.bincount(drawn[:, 0], minlength=256) / len(drawn)
     assert (counts.cumsum(0) - p.cumsum(0)).abs().max() < 0.015
@@ -218,7 +233,7 @@ def test_cached_drawing_equals_the_full_pass(kind):
     own, seen = model(**kind), []
     more = told(own, images(2, channels=kind["channels"]))
     found = draw_images(
-        own, 2, generator=torch.Generator().manual_seed(4), each_turn=lambda turn, states: seen.append(states), **more
+        own, random_numbers(own, 4, range(2)), each_turn=lambda turn, states: seen.append(states), **more
     )
     with torch.inference_mode():
         states = own.pixel_states(found, **more)
@@ -232,7 +247,7 @@ def test_a_drawn_value_starts_from_what_its_context_predicts(attention, small):
     told = {"small": shrink(images(2), small)} if small else {}
     sample = own.output.sample
     own.output.sample = lambda *args: seen.append(args[3]) or sample(*args)
-    found = draw_images(own, 2, generator=torch.Generator().manual_seed(4), **told)
+    found = draw_images(own, random_numbers(own, 4, range(2)), **told)
     expected = own.context.expected(own.in_turn(found).flatten(1), **told)
     assert torch.allclose(torch.stack(seen, dim=1), expected, rtol=0, atol=1e-12)
 
@@ -312,17 +327,23 @@ def test_expected_pixels_are_those_of_all_pairs_of_pixels(near, times):
 def test_without_context_it_is_the_papers_model():
     own = model(context=0)
     assert own.context is None
-    found = draw_images(own, 1, generator=torch.Generator().manual_seed(4))
+    found = draw_images(own, random_numbers(own, 4, range(1)))
     assert own.pixel_nll(found).isfinite().all()
 
 
 def test_a_seed_draws_the_same_again():
     own = model(channels=1, labels=4)
-    found = [
-        draw_images(own, 2, generator=torch.Generator().manual_seed(seed), labels=torch.tensor([0, 3]))
-        for seed in (4, 4, 5)
-    ]
+    found = [draw_images(own, random_numbers(own, seed, range(2)), labels=torch.tensor([0, 3])) for seed in (4, 4, 5)]
     assert torch.equal(found[0], found[1]) and not torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("output", ["logistic", "categorical"])
+def test_an_image_does_not_depend_on_those_drawn_with_it(output):
+    own = model(output=output)
+    together = draw_images(own, random_numbers(own, 4, range(5)))
+    for images in (range(1), range(3, 5)):
+        assert torch.equal(draw_images(own, random_numbers(own, 4, images)), together[images.start : images.stop])
+    assert not torch.equal(together[0], together[1])
 
 
 @pytest.mark.parametrize("attention", ["1d", "2d"])
@@ -331,7 +352,7 @@ def test_completion_keeps_the_given_pixels(attention):
     which = torch.zeros(6, 6, dtype=torch.bool)
     which[:3] = True
     which[4, 2] = True
-    found = draw_images(own, 2, generator=torch.Generator().manual_seed(4), known=(pixels, which))
+    found = draw_images(own, random_numbers(own, 4, range(2)), known=(pixels, which))
     assert torch.equal(found[:, which], pixels[:, which]) and not torch.equal(found[:, ~which], pixels[:, ~which])
 
 

@@ -19,7 +19,7 @@ examples:
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.bulk.command import add_resume
-    from heed.cli.common import add_batches, add_device, add_encoder_engine, add_precision
+    from heed.cli.common import add_batches, add_device, add_encoder_engine, add_max_pixels, add_precision
     from heed.cli.labelled import add_table
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
@@ -41,6 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     add_batches(parser, ["refuse", "cut"], "texts")
     parser.set_defaults(batch_tokens=None)  # more on a GPU
+    add_max_pixels(parser)
     add_precision(parser)
     add_encoder_engine(parser)
     add_device(parser)

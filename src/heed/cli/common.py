@@ -25,6 +25,11 @@ def add_batches(parser: argparse.ArgumentParser, too_long: list[str], what: str)
     parser.add_argument("--batch-tokens", type=int, default=4096, help="maximum number of subwords per batch")
 
 
+def add_max_pixels(parser: argparse.ArgumentParser) -> None:
+    line = "for image models: images with more pixels are not decoded and count as unreadable (default: 50,000,000)"
+    parser.add_argument("--max-pixels", type=int, default=50_000_000, metavar="N", help=line)
+
+
 def add_precision(parser: argparse.ArgumentParser) -> None:
     line = "auto (default): bfloat16 for an encoder on a GPU that supports it, else float32"
     parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto", help=line)

@@ -21,7 +21,7 @@ One trained for it is far better: task.name = "embedding" (docs/guides/embedding
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.bulk.command import add_resume
-    from heed.cli.common import add_device, add_encoder_engine, add_precision
+    from heed.cli.common import add_device, add_encoder_engine, add_max_pixels, add_precision
 
     option = parser.add_argument
     option("folder", help="a run, a model folder, or a name on the hub")
@@ -40,6 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--normalize", action="store_true", help="scale vectors to length 1")
     option("--too-long", choices=["refuse", "cut"], default="refuse", help="how to handle texts too long for the model")
     option("--batch-tokens", type=int, help="maximum number of subwords per batch (default: 4,096; on a GPU 32,768)")
+    add_max_pixels(parser)
     add_precision(parser)
     add_encoder_engine(parser)
     add_device(parser)

@@ -40,6 +40,7 @@ examples:
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_direction, add_engine, add_reranking
     from heed.cli.hearing import add_audio
+    from heed.cli.images import add_images
     from heed.cli.labelled import add_table
     from heed.cli.language import add_context
     from heed.cli.ranking import add_ranking
@@ -56,15 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_table(parser, "for a classifier: texts and labels")
     add_conll(parser, "for a tagger: words and labels, in a CoNLL file")
     option("--squad", metavar="FILE", help="for question answering: a SQuAD JSON file")
-    option(
-        "--images", nargs="+", metavar="PATH", help="for an image classifier: class folders, CSV, IDX or CIFAR sheets"
-    )
-    option(
-        "--pictures",
-        type=Path,
-        metavar="FOLDER",
-        help="write a confusion matrix, a calibration plot and the worst mistakes as PNG",
-    )
+    add_images(parser)
     option("--against", metavar="SYSTEM", help="another model or file of translations to compare with")
     option("--sentences", type=Path, metavar="FILE", help="write a table of sentences (.tsv or .html)")
     option("--out", metavar="FILE", help="write the translations to a file")

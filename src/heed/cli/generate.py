@@ -20,6 +20,7 @@ examples:
   heed generate runs/wiki --input prompts.txt --one-line --out texts.txt --resume   # after a crash, from where it stopped
   heed generate Salesforce/ctrl "Rating: 5.0" --code Reviews         # a CTRL model with a control code
   heed generate runs/pictures --count 16 --out samples.png           # an image model (docs/guides/images.md)
+  heed generate runs/pictures --count 1000 --out samples/            # each image in its own file
   heed generate runs/pictures --complete half.png --count 4 --out completed.png
 
 By default tokens are sampled (see --greedy and --beam); the same seed gives the same text. Each text begins with its
@@ -29,7 +30,9 @@ and --min-length, temperature, top-k, top-p, min-p, typical.
 """
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "seed")
 DECODING = (*SAMPLING, "repetition_penalty", "no_repeat", "min_length", "beam", "length_penalty")
-IMAGES = ("complete", "enlarge", "class_name")  # options of models that draw
+IMAGES = ("complete", "keep", "enlarge", "class_name")  # options of models that draw
+DRAWING = ("folder", "out", "count", "temperature", "seed", "engine", "device", "threads", *IMAGES)
+NAMES = {"text": "a prompt", "typical_p": "--typical", "class_name": "--class"}  # of options called otherwise inside
 CHUNK = 256  # prompts of a file that are continued before anything is written
 
 
@@ -43,10 +46,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--prompt", help="the prompt, given as an option")
     option("--input", metavar="FILE", help="prompts, one per line (-: standard input)")
     option("--code", help="for CTRL: the control code, which sets the kind of text")
-    option("--out", metavar="FILE", help="write to a file")
+    option("--out", metavar="FILE", help="write to a file; several images also to a folder, each to its own file")
     add_resume(parser)
     option("--length", type=int, default=100, help="maximum number of tokens to generate (default: 100)")
-    option("--count", type=int, default=1, help="number of texts per prompt")
+    option("--count", type=int, default=1, help="number of texts per prompt, or of images")
     option("--one-line", action="store_true", help="stop at the end of the line")
     option("--stop", action="append", default=[], metavar="STRING", help="stop before this string; may be repeated")
     option("--stream", action="store_true", help="print text as it is generated (default on a terminal)")
@@ -78,7 +81,12 @@ def _add_images(parser: argparse.ArgumentParser) -> None:
     drawing = parser.add_argument_group("images, for an image generator: --out samples.png --count 16")
     option = drawing.add_argument
     option("--complete", metavar="IMAGE", help="keep the upper part of an image and generate the rest")
-    option("--keep", type=float, default=0.5, metavar="SHARE", help="share of the image to keep (default: 0.5)")
+    option(
+        "--keep",
+        type=float,
+        metavar="SHARE",
+        help="share of the image to keep (default: all of a picture wider than high, half of another)",
+    )
     option("--enlarge", metavar="IMAGE", help="a small image, for a super-resolution model (task.enlarge)")
     option(
         "--class",
@@ -109,15 +117,16 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.bulk.command import check_resume
-    from heed.cli import images
+    from heed.cli import drawing, images
     from heed.cli.common import open_product
 
     if images.reads_images(args.folder, args.verb):
         check_resume(args, False, "a model of texts, --input FILE")
-        return images.generate(args)
+        _refuse_text_options(args)
+        return drawing.generate(args)
     if asked := next((name for name in IMAGES if getattr(args, name)), None):
         raise ValueError(
-            f"--{asked.replace('_', '-')} is for image models, and {args.folder} writes text: leave it out"
+            f"{NAMES.get(asked, f'--{asked}')} is for image models, and {args.folder} writes text: leave it out"
         )
     check_resume(args, bool(args.input))
     prompts, options = _prompts(args), _options(args)
@@ -133,6 +142,16 @@ def run(args: argparse.Namespace) -> int:
         return _stream(generator, next(prompts()), options)
     _generate(generator, prompts, args, options)
     return 0
+
+
+def _refuse_text_options(args: argparse.Namespace) -> None:
+    """Image models have no use for most options."""
+    parser = argparse.ArgumentParser()
+    add(parser)
+    for name, usual in vars(parser.parse_args(["folder"])).items():
+        if name not in DRAWING and getattr(args, name) != usual:
+            option = NAMES.get(name, f"--{name.replace('_', '-')}")
+            raise ValueError(f"{option} is for texts, and {args.folder} draws images: leave it out")
 
 
 def _prompts(args: argparse.Namespace) -> Callable[[], Iterator[str]]:

@@ -1,9 +1,28 @@
 """heed classify, heed embed and heed evaluate for image models."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+
+def add_images(parser: argparse.ArgumentParser) -> None:
+    """The options of heed evaluate."""
+    from heed.cli.common import add_max_pixels
+
+    option = parser.add_argument
+    option(
+        "--images", nargs="+", metavar="PATH", help="for an image classifier: class folders, CSV, IDX or CIFAR sheets"
+    )
+    option(
+        "--pictures",
+        type=Path,
+        metavar="FOLDER",
+        help="write a confusion matrix, a calibration plot and the worst mistakes as PNG, and all mistakes as mistakes.tsv",
+    )
+    add_max_pixels(parser)
 
 
 def reads_images(folder: str, verb: str | None = None) -> bool:
@@ -35,19 +54,28 @@ def found_files(names: Sequence[str]) -> list[Path]:
     return found
 
 
-def readable(product: Any, paths: Sequence[Path]) -> tuple[list[Path], list[Any], int]:
-    """The readable images with their pixels; the others are counted and listed on standard error."""
+def readable(product: Any, paths: Sequence[Path], max_pixels: int) -> Iterator[tuple[list[Path], list[Any], int]]:
+    """For each batch the readable images with their pixels; the others are counted and listed on standard error. The
+    next batch is decoded while the model works.
+    """
     from heed.cli.common import errors
-    from heed.vocabularies.images import UnreadableImage
+    from heed.data.in_thread import in_order
+    from heed.vocabularies.images import TooLarge, UnreadableImage
 
-    kept, pixels = [], []
-    for path in paths:
-        try:
-            pixels.append(product.images.read(path))
-            kept.append(path)
-        except UnreadableImage as error:
-            errors().print(f"{path} {error}", highlight=False, markup=False, soft_wrap=True)
-    return kept, pixels, len(paths) - len(kept)
+    if max_pixels < 1:
+        raise ValueError(f"--max-pixels is {max_pixels}; it must be at least 1")
+    parts = list(product.batches(paths))
+    found = in_order(partial(product.images.read, max_pixels=max_pixels), paths, ahead=len(parts[0]) if parts else 0)
+    for part in parts:
+        kept, pixels = [], []
+        for path, result in islice(found, len(part)):
+            try:
+                pixels.append(result())
+                kept.append(path)
+            except UnreadableImage as error:
+                more = ", or raise --max-pixels" if isinstance(error, TooLarge) else ""
+                errors().print(f"{path} {error}{more}", highlight=False, markup=False, soft_wrap=True)
+        yield kept, pixels, len(part) - len(kept)
 
 
 def classify(args: argparse.Namespace) -> int:
@@ -66,14 +94,14 @@ def classify(args: argparse.Namespace) -> int:
     classifier, unread = open_product(args, "classify"), 0
     in_precision(classifier.model, args.precision)
 
-    def lines(part: Sequence[Path]):
+    def lines():
         nonlocal unread
-        kept, pixels, failed = readable(classifier, part)
-        unread += failed
-        found = classifier.probabilities(np.stack(pixels)) if pixels else []
-        return [_line(path, own, classifier.labels, args.top) for path, own in zip(kept, found, strict=True)]
+        for kept, pixels, failed in readable(classifier, paths, args.max_pixels):
+            unread += failed
+            found = classifier.probabilities(np.stack(pixels)) if pixels else []
+            yield [_line(path, own, classifier.labels, args.top) for path, own in zip(kept, found, strict=True)]
 
-    write_chunks((lines(part) for part in classifier.batches(paths)), args.out)
+    write_chunks(lines(), args.out)
     return _told(unread, len(paths))
 
 
@@ -91,7 +119,7 @@ def _told(unread: int, total: int) -> int:
 
 
 def embed(args: argparse.Namespace) -> int:
-    """Write the vectors of images to a .npy file, or find the images of a folder most similar to each."""
+    """Write the vectors of images to a .npy file and their paths next to it, or find the images of a folder most similar to each."""
     import numpy as np
 
     from heed.cli.common import errors, open_product, write_lines
@@ -105,9 +133,9 @@ def embed(args: argparse.Namespace) -> int:
         raise ValueError("--pool is for text models: a ViT has its own setting, model.pooling")
     paths, embedder = found_files(args.text), open_product(args, "embed")
     in_precision(embedder.model, args.precision)
-    paths, vectors, unread = _vectors(embedder, paths)
+    paths, vectors, unread = _vectors(embedder, paths, args.max_pixels)
     if args.search:
-        others, found, failed = _vectors(embedder, found_files([str(args.search)]))
+        others, found, failed = _vectors(embedder, found_files([str(args.search)]), args.max_pixels)
         rows, cosines = nearest_rows(vectors, found, args.top)
         lines = [
             "\t".join([str(path), *(f"{others[row]}\t{cosine:.4f}" for row, cosine in zip(own, near, strict=True))])
@@ -119,43 +147,24 @@ def embed(args: argparse.Namespace) -> int:
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     with atomic_file(args.out) as part, open(part, "wb") as file:
         np.save(file, vectors)
-    errors().print(f"[dim]{len(paths):,} images, vectors of {vectors.shape[1]} in {args.out}[/]", highlight=False)
+    names = args.out.with_suffix(".txt")
+    write_lines([" ".join(str(path).splitlines()) for path in paths], names)
+    line = f"{len(paths):,} images, vectors of {vectors.shape[1]} in {args.out}; the path of each row in {names}"
+    errors().print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
     return _told(unread, len(paths) + unread)
 
 
-def _vectors(embedder: Any, paths: Sequence[Path]) -> tuple[list[Path], Any, int]:
+def _vectors(embedder: Any, paths: Sequence[Path], max_pixels: int) -> tuple[list[Path], Any, int]:
     import numpy as np
 
     kept, parts, unread = [], [], 0
-    for part in embedder.batches(paths):
-        own, pixels, failed = readable(embedder, part)
+    for own, pixels, failed in readable(embedder, paths, max_pixels):
         kept, unread = [*kept, *own], unread + failed
         if pixels:
             parts.append(embedder.vectors(np.stack(pixels)))
     if not kept:
         raise ValueError("no image can be read")
     return kept, np.concatenate(parts), unread
-
-
-def generate(args: argparse.Namespace) -> int:
-    """Write a grid of generated images."""
-    from heed.cli.common import errors, open_product
-    from heed.files import atomic_file
-    from heed.products.image_generator import sheet
-
-    if not args.out or Path(args.out).suffix.lower() != ".png":
-        raise ValueError(f"images are written to a file: give --out samples.png (--out is {args.out})")
-    for name in ("text", "prompt", "input", "code", "beam", "top_k", "top_p"):
-        if getattr(args, name):
-            raise ValueError(f"--{name.replace('_', '-')} is for texts, and {args.folder} draws images: leave it out")
-    temperature = 1.0 if args.temperature is None else args.temperature
-    options = {"complete": args.complete, "keep": args.keep, "enlarge": args.enlarge, "labels": args.class_name or ()}
-    generator = open_product(args, "generate")
-    found = generator.generate(args.count, seed=args.seed or 1, temperature=temperature, **options)
-    with atomic_file(Path(args.out)) as part:
-        sheet(found, scale=max(1, 96 // found.shape[1])).save(part, format="PNG")
-    errors().print(f"[dim]{len(found):,} images in {args.out}[/]", highlight=False)
-    return 0
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -172,14 +181,18 @@ def _evaluate_drawing(args: argparse.Namespace) -> int:
 
     from heed.cli.common import open_product
     from heed.cli.scores import show_scores
+    from heed.tasks.image_generation import ImageGeneration
 
+    if args.pictures:
+        raise ValueError(f"--pictures shows the mistakes of a classifier, and {args.system} draws images: leave it out")
     models = [open_product(args, "generate", [name]) for name in (args.system, args.against) if name]
     sets = [_labelled(args, model) for model in models]
     found = [model.bits(own.pixels, own.labels) for model, own in zip(models, sets, strict=True)]
     measure = lambda own, expected: {"bits": float(own.mean())}  # noqa: E731
     _show_broken(sets[0])
-    more = {"broken": sets[0].facts["broken"]}
-    show_scores(args, measure, found, np.zeros(len(found[0])), f"{len(found[0]):,} images; lower is better", more)
+    more, decimals = {"broken": sets[0].facts["broken"]}, ImageGeneration.metrics[0].decimals
+    what = f"{len(found[0]):,} images; lower is better"
+    show_scores(args, measure, found, np.zeros(len(found[0])), what, more, decimals=decimals)
     return 0
 
 
@@ -214,6 +227,8 @@ def _evaluate_classes(args: argparse.Namespace) -> int:
     if args.pictures:
         for path in _figures(args.pictures, found[0], sets[0], models[0].labels):
             console.print(f"Picture: {path}", highlight=False)
+        path = _write_mistakes(args.pictures / "mistakes.tsv", found[0], sets[0], models[0].labels)
+        console.print(f"All mistakes: {path}", highlight=False)
     return 0
 
 
@@ -241,6 +256,21 @@ def _figures(folder: Path, probabilities: Any, own: Any, names: Sequence[str]) -
     return image_report.write_figures(folder, figures, "".join(names))
 
 
+def _write_mistakes(path: Path, probabilities: Any, own: Any, names: Sequence[str]) -> Path:
+    """A line for each wrongly classified image, the most confident first, in the order of mistakes.png."""
+    from heed.cli.common import write_lines
+    from heed.lab.image_report import mistaken
+
+    rows, told = mistaken(probabilities, own.labels)
+    files, right = own.names(), own.labels
+    lines = ["image\tclass\tpredicted\tprobability"]
+    lines += [
+        f"{files[row]}\t{names[right[row]]}\t{names[told[row]]}\t{probabilities[row, told[row]]:.4f}" for row in rows
+    ]
+    write_lines(lines, str(path))
+    return path
+
+
 def _labelled(args: argparse.Namespace, model: Any) -> Any:
     """The images of --images at the model's size, with labels among its classes."""
     from heed.data.images.config import ImagesConfig
@@ -250,6 +280,6 @@ def _labelled(args: argparse.Namespace, model: Any) -> Any:
     own = model.images
     known = model.labels
     named = model.numbered or ([] if all(name.isdecimal() for name in known) else known)  # what numbers stand for
-    config = ImagesConfig(images=args.images, columns=columns, classes=named, size=own.size)
+    config = ImagesConfig(images=args.images, columns=columns, classes=named, size=own.size, max_pixels=args.max_pixels)
     form = Form(own.size, own.channels, own.fit, own.resample, own.resize)
     return prepare(args.images, config, form, known, lambda what, done: None, labelled=bool(known))[1]

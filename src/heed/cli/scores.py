@@ -12,6 +12,7 @@ def show_scores(
     expected: Any,
     what: str,
     more: Mapping[str, Any] | None = None,
+    decimals: int = 2,
 ) -> None:
     """Print the scores of one system, or of two (`--against`); `more` is added to --json. `what` was scored."""
     from rich.console import Console
@@ -26,10 +27,11 @@ def show_scores(
     width = max(map(len, names.values()))
     for metric in measured[0]:
         parts = [
-            f"[bold]{own[metric].value:7.2f}[/]  {own[metric].low:.2f} to {own[metric].high:.2f}" for own in measured
+            f"[bold]{own[metric].value:7.{decimals}f}[/]  {own[metric].low:.{decimals}f} to {own[metric].high:.{decimals}f}"
+            for own in measured
         ]
         if compared:
-            parts.append(f"{compared[metric].value:+.2f}, p = {compared[metric].p_value:.4f}")
+            parts.append(f"{compared[metric].value:+.{decimals}f}, p = {compared[metric].p_value:.4f}")
         console.print(f"{names[metric]:<{width}} {'   '.join(parts)}", highlight=False, soft_wrap=True)
     line = f"{what}; 95 % intervals from {args.samples:,} bootstrap samples"
     console.print(f"[dim]{line}{'; p of a paired bootstrap' if compared else ''}[/]", highlight=False, soft_wrap=True)

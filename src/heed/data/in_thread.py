@@ -1,12 +1,16 @@
-"""Prefetching in another thread."""
+"""Prefetching in other threads."""
 
+import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 POLL = 0.5  # seconds after which a full queue is tried again, unless nobody waits for it any more
 
 
@@ -55,3 +59,22 @@ def drain(get: Callable[[], tuple[str, Any]]) -> Iterator[Any]:
         if kind == "error":
             raise value
         yield value
+
+
+def in_order(
+    call: Callable[[T], R], items: Iterable[T], ahead: int = 0, threads: int | None = None
+) -> Iterator[tuple[T, Callable[[], R]]]:
+    """Each item with what gives the result of its call, or raises its error, in order. Calls run in several threads,
+    at least `ahead` and at most a few more before they are needed.
+    """
+    threads = threads or min(16, os.cpu_count() or 1)
+    pool, waiting = ThreadPoolExecutor(threads), deque()
+    try:
+        for item in items:
+            waiting.append((item, pool.submit(call, item).result))
+            if len(waiting) > ahead + 2 * threads:
+                yield waiting.popleft()
+        while waiting:
+            yield waiting.popleft()
+    finally:
+        pool.shutdown(cancel_futures=True)

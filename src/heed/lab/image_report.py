@@ -90,12 +90,19 @@ def worst_mistakes(
     probabilities: Float[np.ndarray, "n l"], labels: Int[np.ndarray, " n"], pixels: Any, names: Sequence[str]
 ) -> tuple[Mistakes, int]:
     """The most confident mistakes, and the number of all mistakes."""
-    told = probabilities.argmax(axis=1)
-    wrong = np.flatnonzero(told != labels)
-    sure = probabilities[wrong, told[wrong]]
-    rows = wrong[np.argsort(-sure, kind="stable")[:MISTAKES]]
+    wrong, told = mistaken(probabilities, labels)
+    rows = wrong[:MISTAKES]
     chosen = [names[i] for i in labels[rows]], [names[i] for i in told[rows]], probabilities[rows, told[rows]].tolist()
     return Mistakes(np.asarray(pixels[rows]), *chosen), len(wrong)
+
+
+def mistaken(
+    probabilities: Float[np.ndarray, "n l"], labels: Int[np.ndarray, " n"]
+) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " n"]]:
+    """The rows of all mistakes, the most confident first, and the predictions of all rows."""
+    told = probabilities.argmax(axis=1)
+    wrong = np.flatnonzero(told != labels)
+    return wrong[np.argsort(-probabilities[wrong, told[wrong]], kind="stable")], told
 
 
 def write_figures(folder: Path, figures: Mapping[str, Callable[[], Figure]], text: str) -> list[Path]:

@@ -193,8 +193,10 @@ class DrawsImages(Protocol):
     def step_pixel(self, before: Tensor | None, turn: int, state: Any) -> Tensor:
         """The state (b, dim) of a step, from the values (b, k) of the previous step."""
 
-    def sample_values(self, states: Tensor, turn: int, state: Any, temperature: float, generator: Any) -> Tensor:
-        """The values (b, k) of a step, sampled from its state and the values of the steps before it."""
+    def sample_values(self, states: Tensor, turn: int, state: Any, temperature: float, uniform: Tensor) -> Tensor:
+        """The values (b, k) of a step, from its state, the values of the steps before it, and `draws` random numbers
+        from 0 to 1 per image.
+        """
 
 
 @runtime_checkable

@@ -157,6 +157,11 @@ class ImageTransformer(nn.Module):
         mask = self.turns.mask
         return self.stack(x, memory, mask=mask, causal=mask is None)
 
+    @property
+    def draws(self) -> int:
+        """How many random numbers each step needs."""
+        return self.output.draws
+
     def in_turn(self, images: UInt8[Tensor, "b h w c"]) -> Int[Tensor, "b t k"]:
         """The values of images in generation order."""
         flat = images.long().flatten(1).view(len(images), self.config.max_length, -1)
@@ -197,13 +202,13 @@ class ImageTransformer(nn.Module):
         turn: int,
         state: PixelState,
         temperature: float,
-        generator: torch.Generator,
+        uniform: Float[Tensor, "b d"],
     ) -> Int[Tensor, "b k"]:
-        """The values of a step, sampled from `states`, those that `step_pixel` returned for it."""
+        """The values of a step at `uniform` numbers from 0 to 1; `step_pixel` returned its `states`."""
         turns, expected = slice(turn, turn + 1), None
         if self.context is not None:
             expected = self.context.expected(state.values, state.small, turns)
-        return self.output.sample(states, temperature, generator, None if expected is None else expected[:, 0])
+        return self.output.sample(states, temperature, uniform, None if expected is None else expected[:, 0])
 
     def _embed(self, values: Int[Tensor, "b t k"], first: int = 0) -> Float[Tensor, "b t dim"]:
         """The sum of the embeddings of the values of each step; every channel has its own."""

@@ -15,7 +15,7 @@ class Categorical(nn.Module):
 
     def __init__(self, dim: int):
         super().__init__()
-        self.values, self.out = 1, nn.Linear(dim, LEVELS)
+        self.values, self.draws, self.out = 1, 1, nn.Linear(dim, LEVELS)
 
     def spread(self) -> None:
         """All values start equally probable."""
@@ -29,10 +29,10 @@ class Categorical(nn.Module):
         )
 
     def sample(
-        self, states: Float[Tensor, "b dim"], temperature: float, generator: torch.Generator, expected: None = None
+        self, states: Float[Tensor, "b dim"], temperature: float, uniform: Float[Tensor, "b 1"], expected: None = None
     ) -> Int[Tensor, "b 1"]:
-        probabilities = (exact_linear(states, self.out) / temperature).softmax(dim=1)
-        return torch.multinomial(probabilities, 1, generator=generator)
+        """The values at `uniform` numbers from 0 to 1."""
+        return pick((exact_linear(states, self.out) / temperature).softmax(dim=1), uniform)
 
 
 class LogisticMixture(nn.Module):
@@ -45,6 +45,7 @@ class LogisticMixture(nn.Module):
         super().__init__()
         self.values, self.components = channels, components
         self.pairs = channels * (channels - 1) // 2
+        self.draws = 1 + channels  # random numbers of a pixel: for its component and its values
         self.out = nn.Linear(dim, components * (1 + 2 * channels + self.pairs))
 
     @torch.no_grad()
@@ -99,16 +100,15 @@ class LogisticMixture(nn.Module):
         self,
         states: Float[Tensor, "b dim"],
         temperature: float,
-        generator: torch.Generator,
+        uniform: Float[Tensor, "b d"],
         expected: Float[Tensor, "b c"] | None = None,
     ) -> Int[Tensor, "b c"]:
+        """The values at `uniform` numbers from 0 to 1: one for the component, one for each channel."""
         logits, means, scales, pairs = self._parts(exact_linear(states, self.out))
-        chosen = torch.multinomial((logits / temperature).softmax(dim=1), 1, generator=generator)[:, None]
+        chosen = pick((logits / temperature).softmax(dim=1), uniform[:, :1])[:, None]
         means, scales = (part.gather(2, chosen.expand(-1, part.shape[1], -1)) for part in (means, scales))
         pairs = pairs.gather(2, chosen.expand(-1, pairs.shape[1], -1))
-        noise = torch.rand(means.shape, generator=generator, device=means.device, dtype=means.dtype).clamp(
-            1e-5, 1 - 1e-5
-        )
+        noise = uniform[:, 1:, None].to(means.dtype).clamp(1e-5, 1 - 1e-5)
         noise = temperature * scales.exp() * (noise.log() - (-noise).log1p())
         base = torch.zeros_like(means[..., 0]) if expected is None else expected
         found: list[Tensor] = []  # relative to the base
@@ -117,6 +117,13 @@ class LogisticMixture(nn.Module):
             drawn = self._mean(channel, x, means, pairs) + noise[:, channel] + own
             found.append(((drawn + 1) * 127.5).round().clamp(0, LEVELS - 1) / 127.5 - 1 - own)
         return ((torch.cat(found, dim=1) + base + 1) * 127.5).round().long()
+
+
+def pick(probabilities: Float[Tensor, "b n"], uniform: Float[Tensor, "b 1"]) -> Int[Tensor, "b 1"]:
+    """The index at which the cumulative probability passes a number from 0 to 1."""
+    passed = probabilities.double().cumsum(dim=1)
+    found = torch.searchsorted(passed, uniform.double() * passed[:, -1:], right=True)
+    return found.clamp(max=probabilities.shape[1] - 1)
 
 
 def exact_linear(x: Tensor, layer: nn.Linear) -> Tensor:

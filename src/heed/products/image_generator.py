@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -10,16 +10,25 @@ from jaxtyping import Float, Int, UInt8
 from PIL import Image
 from torch import Tensor
 
-from heed.decoding.images import draw_turns
+from heed.decoding.images import draw_turns, random_numbers
 from heed.models.abilities import DrawsImages
 from heed.models.package import Package
 from heed.nn.pixels import shrink
 from heed.products.image_classifier import ImageModel, Source
 from heed.products.product import single
-from heed.vocabularies.images import MAX_PIXELS, Images, UnreadableImage, decode
+from heed.vocabularies.images import MAX_PIXELS, MODES, Images, UnreadableImage, decode
 from heed.vocabularies.labels import Labels
 
 Pixels = UInt8[np.ndarray, "n h w c"]
+CACHE_BYTES = {"cuda": 4 << 30, "cpu": 1 << 30}  # of keys and values of the images that are generated at a time
+
+
+class Upper(NamedTuple):
+    """The upper part of an image that is completed: of `pixels` the first `rows` are kept. `note` says what they are."""
+
+    pixels: UInt8[np.ndarray, "h w c"]
+    rows: int
+    note: str
 
 
 class ImageGenerator(ImageModel):
@@ -44,7 +53,16 @@ class ImageGenerator(ImageModel):
 
     def generate(self, count: int = 1, **options: Any) -> Pixels:
         """`count` images as bytes; the options are those of `draw`."""
-        return self.assemble(torch.stack(list(self.draw(count, **options)), dim=1))
+        return np.concatenate(list(self.parts(count, **options)))
+
+    def parts(self, count: int, size: int | None = None, **options: Any) -> Iterator[Pixels]:
+        """The same, `size` images at a time (default: as many as fit into a few gigabytes)."""
+        config = self.model.config
+        cached = 8 * config.layers * config.max_length * config.dim
+        size = size or max(1, CACHE_BYTES.get(self.device.type, CACHE_BYTES["cpu"]) // cached)
+        for first in range(0, max(count, 1), size):
+            drawn = self.draw(range(first, min(first + size, count)), **options)
+            yield self.assemble(torch.stack(list(drawn), dim=1))
 
     @property
     def offsets(self) -> Int[np.ndarray, " t"]:
@@ -58,32 +76,35 @@ class ImageGenerator(ImageModel):
 
     def draw(
         self,
-        count: int = 1,
+        count: int | range = 1,
         *,
         labels: Sequence[str] = (),
         complete: Source | None = None,
-        keep: float = 0.5,
+        keep: float | None = None,
         enlarge: Source | None = None,
         seed: int = 1,
         temperature: float = 1.0,
         each_turn: Callable[[int, Any], None] = lambda turn, states: None,
     ) -> Iterator[Int[Tensor, "n k"]]:
         """The values that each step adds to `count` images, as soon as they are sampled. `labels`: their classes,
-        cycled. `complete`: an image whose upper share `keep` is kept. `enlarge`: an image to enlarge, if the model
-        supports it. The same seed gives the same images.
+        cycled. `complete`: an image whose upper part is kept (see `upper`). `enlarge`: an image to enlarge, if the model
+        supports it. The same seed gives the same images; a range asks for some of them.
         """
-        if count < 1:
+        images = range(count) if isinstance(count, int) else count
+        if not (count := len(images)):
             raise ValueError(f"{count} images requested; it must be at least 1")
+        if seed < 0:
+            raise ValueError(f"seed is {seed}; it must be 0 or larger")
         self.model.eval()
-        given: dict[str, Any] = {"labels": self._numbers(labels, count)} if self.labels or labels else {}
+        given: dict[str, Any] = {"labels": self._numbers(labels, images)} if self.labels or labels else {}
         if self.enlarges or enlarge is not None:
             given["small"] = self._small(enlarge, count)
         if complete is not None:
-            given["known"] = self._known(complete, keep, count)
-        generator = torch.Generator(self.device).manual_seed(seed)
-        return draw_turns(self.model, count, generator=generator, temperature=temperature, each_turn=each_turn, **given)
+            given["known"] = self._known(self.upper(complete, keep), count)
+        uniform = random_numbers(self.model, seed, images).to(self.device)
+        return draw_turns(self.model, uniform, temperature=temperature, each_turn=each_turn, **given)
 
-    def _numbers(self, labels: Sequence[str], count: int) -> Tensor:
+    def _numbers(self, labels: Sequence[str], images: range) -> Tensor:
         """The indices of the classes, cycled; without any, all classes."""
         if labels and not self.labels:
             raise ValueError("the model has no classes: leave them out")
@@ -93,7 +114,7 @@ class ImageGenerator(ImageModel):
                 f"{unknown[0]!r} is not a class of this model; its classes are {', '.join(self.labels[:10])}"
             )
         chosen = [self.labels.index(name) for name in labels or self.labels]
-        return torch.tensor([chosen[i % len(chosen)] for i in range(count)], device=self.device)
+        return torch.tensor([chosen[i % len(chosen)] for i in images], device=self.device)
 
     def _small(self, source: Source | None, count: int) -> Tensor:
         if not self.enlarges:
@@ -101,20 +122,36 @@ class ImageGenerator(ImageModel):
         if source is None:
             raise ValueError("the model enlarges images: set enlarge to a small image")
         size, own = self.enlarges, self.images
-        try:
-            image = decode(source if isinstance(source, bytes) else Path(source), MAX_PIXELS)
-        except UnreadableImage as error:
-            raise ValueError(f"{'the image' if isinstance(source, bytes) else source} {error}") from None
-        pixels = Images(size, own.channels, own.mean, own.std, own.fit, "box").pixels(image)
+        pixels = Images(size, own.channels, own.mean, own.std, own.fit, "box").pixels(_decoded(source))
         return self._tensor(pixels).expand(count, -1, -1, -1)
 
-    def _known(self, source: Source, keep: float, count: int) -> tuple[Tensor, Tensor]:
-        if not 0 < keep < 1:
+    def upper(self, source: Source, keep: float | None = None) -> Upper:
+        """The upper part of an image. A picture that is wider than high is an upper part itself: at the width of the
+        model, all of its rows are kept. Otherwise it is a whole image, of which half is kept. `keep`: the share of a
+        whole image to keep, at most all there is.
+        """
+        if keep is not None and not 0 < keep < 1:
             raise ValueError(f"the share of the image to keep is {keep}; it must be above 0 and below 1")
-        pixels = self._tensor(self.read([source])[0]).expand(count, -1, -1, -1)
+        image, own, size = _decoded(source), self.images, self.images.size
+        height = max(1, int(image.height * size / image.width + 0.5))
+        if partial := image.height < image.width and height < size:
+            pixels = np.zeros((size, size, own.channels), np.uint8)
+            pixels[:height] = _at(image, size, height, own)
+            shape, how = (size, height), "resized"
+        else:
+            pixels, height, shape = own.pixels(image), size, (size, size)
+            how = "resized" if own.fit == "stretch" or image.width == image.height else f"resized ({own.fit})"
+        share = keep if keep is not None else 1.0 if partial else 0.5
+        rows = min(height, max(1, int(share * size + 0.5)))
+        sizes = f"{how} from {image.width} × {image.height} to {size} × {height} pixels"
+        changed = "" if image.size == shape else f", {sizes}"
+        note = f"{rows} of {height} rows of the picture are kept{changed}; {size - rows} are generated"
+        return Upper(pixels, rows, note)
+
+    def _known(self, upper: Upper, count: int) -> tuple[Tensor, Tensor]:
         size = self.images.size
-        rows = torch.arange(size, device=self.device) < round(keep * size)
-        return pixels, rows[:, None].expand(-1, size)
+        rows = torch.arange(size, device=self.device) < upper.rows
+        return self._tensor(upper.pixels).expand(count, -1, -1, -1), rows[:, None].expand(-1, size)
 
     def _tensor(self, pixels: np.ndarray) -> Tensor:
         return torch.from_numpy(pixels.copy()).to(self.device)[None]
@@ -135,6 +172,19 @@ class ImageGenerator(ImageModel):
         return np.concatenate(found)
 
 
+def _decoded(source: Source) -> Image.Image:
+    try:
+        return decode(source if isinstance(source, bytes) else Path(source), MAX_PIXELS)
+    except UnreadableImage as error:
+        raise ValueError(f"{'the image' if isinstance(source, bytes) else source} {error}") from None
+
+
+def _at(image: Image.Image, width: int, height: int, own: Images) -> np.ndarray:
+    image, shape = image.convert(MODES[own.channels]), (width, height)
+    image = image if image.size == shape else image.resize(shape, Image.Resampling[own.resample.upper()])
+    return np.asarray(image).reshape(height, width, own.channels)
+
+
 def sheet(images: Pixels, columns: int | None = None, scale: int = 1, gap: int = 2) -> Image.Image:
     """Images side by side with white borders; each pixel becomes `scale` × `scale` pixels."""
     count, height, width, channels = images.shape
@@ -144,4 +194,9 @@ def sheet(images: Pixels, columns: int | None = None, scale: int = 1, gap: int =
     for number, image in enumerate(images):
         top, left = gap + number // columns * step[0], gap + number % columns * step[1]
         whole[top : top + height * scale, left : left + width * scale] = image.repeat(scale, 0).repeat(scale, 1)
-    return Image.fromarray(whole[..., 0] if channels == 1 else whole)
+    return picture(whole)
+
+
+def picture(pixels: UInt8[np.ndarray, "h w c"]) -> Image.Image:
+    """One image, pixel by pixel."""
+    return Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)

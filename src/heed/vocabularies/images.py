@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import math
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,10 +22,15 @@ ENDINGS = (
     ".jfif", ".jp2", ".tga",
 )  # fmt: skip
 MODES = {1: "L", 3: "RGB"}
+OPENING = threading.Lock()  # of headers: Python's warning filters are those of all threads
 
 
 class UnreadableImage(ValueError):
     """What is wrong with an image, as a phrase that follows its name."""
+
+
+class TooLarge(UnreadableImage):
+    """It has more pixels than are decoded."""
 
 
 def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
@@ -68,7 +74,7 @@ def is_grey(path: Path, max_pixels: int = MAX_PIXELS) -> bool:
 
 def _opened(source: Path | bytes, max_pixels: int) -> Image.Image:
     data = source if isinstance(source, bytes) else _contents(source, max_pixels)
-    with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+    with OPENING, warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
         return Image.open(io.BytesIO(data))
 
 
@@ -83,8 +89,8 @@ def _contents(path: Path, max_pixels: int) -> bytes:
     return path.read_bytes()
 
 
-def _too_large(what: str, most: int) -> UnreadableImage:
-    return UnreadableImage(f"has {what}, and at most {most:,} are decoded: make it smaller, or allow more")
+def _too_large(what: str, most: int) -> TooLarge:
+    return TooLarge(f"has {what}, and at most {most:,} are decoded: make it smaller")
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

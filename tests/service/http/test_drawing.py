@@ -81,6 +81,16 @@ def test_a_class_is_drawn_and_the_upper_part_of_an_image_stays(service):
     assert (found == expected).all() and (found[0, :2] == own.read([png()])[0, :2]).all()
 
 
+def test_what_is_kept_of_a_half_is_told(service):
+    half = np.random.default_rng(0).integers(0, 256, (3, 6, 3), dtype=np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(half).save(out, format="PNG")
+    asked = {"model": "plain", "seed": 1, "complete": encoded(out.getvalue())}
+    assert (whole(service, **asked)[0, :3] == half).all() and (streamed(service, **asked)[0][0, :3] == half).all()
+    said = "3 of 3 rows of the picture are kept; 3 are generated"
+    assert ask(service, **asked).json()["kept"] == said == events(ask(service, stream=True, **asked))[0]["kept"]
+
+
 def test_without_a_seed_one_is_drawn_and_told(service):
     found, head = streamed(service, model="plain")
     assert (whole(service, model="plain", seed=head["seed"]) == found).all()

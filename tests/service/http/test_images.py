@@ -45,6 +45,11 @@ def test_a_look_has_the_attention_of_every_head(service, pooling):
     name = "vit" if pooling == "cls" else "mean"
     found = ask(service, "look", {"image": "data:image/png;base64," + encoded(png()), "model": name}).json()
     expected = look(image_classifier(pooling), png())
+    assert found["layer"] == found["layers"] == 3 and not found["mean_of_heads"]
+    assert (
+        ask(service, "look", {"image": encoded(png()), "model": name, "layer": 3}).json()["attention"]
+        == found["attention"]
+    )
     maps = np.frombuffer(base64.b64decode(found["attention"]), "<u2").reshape(expected.attention.shape) / 65535
     assert np.abs(maps - expected.attention).max() < 2e-5
     assert np.abs(maps.sum(axis=-1) - 1).max() < 1e-3
@@ -58,6 +63,18 @@ def test_a_look_has_the_attention_of_every_head(service, pooling):
     assert found["rollout"] == pytest.approx(expected.rollout.reshape(-1).tolist()) and sum(
         found["rollout"]
     ) == pytest.approx(1)
+
+
+def test_the_heads_of_each_layer_are_told_and_averaged_only_if_a_layer_is_too_large(service, monkeypatch):
+    own = image_classifier()
+    traced = own.model.trace(own.inputs(own.read([png()]))).maps
+    for layer in (1, 2, 3):
+        found = ask(service, "look", {"image": encoded(png()), "model": "vit", "layer": layer}).json()
+        maps = np.frombuffer(base64.b64decode(found["attention"]), "<u2").reshape(2, 17, 17) / 65535
+        assert found["layer"] == layer and np.abs(maps - traced[layer - 1][0].detach().numpy()).max() < 2e-5
+    monkeypatch.setattr("heed.products.image_trace.MAX_WEIGHTS", 17 * 17)
+    mean = look(own, png(), 1).attention
+    assert mean.shape == (1, 17, 17) and np.allclose(mean[0], traced[0][0].detach().numpy().mean(axis=0))
 
 
 def test_a_rollout_is_the_product_of_its_layers():
@@ -75,6 +92,7 @@ def test_a_rollout_is_the_product_of_its_layers():
         ("classify", {"image": []}, 400, "there are 0 images; a request may have 1 to 64"),
         ("classify", {"image": encoded(png())}, 400, "model is missing; choose one of vit, mean"),
         ("classify", {"image": encoded(png()), "model": "x"}, 404, "which is not a image classifier served here"),
+        ("look", {"image": encoded(png()), "model": "vit", "layer": 4}, 400, "layer is 4; the model has layers 1 to 3"),
         ("look", {"image": encoded(b"\x89PNG"), "model": "vit"}, 400, "the image is not an image that Pillow can read"),
     ],
 )  # fmt: skip

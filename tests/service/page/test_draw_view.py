@@ -102,6 +102,21 @@ def test_an_image_is_completed_from_its_upper_part(start):
     assert not page.is_visible("#drawing-given")
 
 
+def test_all_of_a_picture_wider_than_high_is_kept(start):
+    half = np.random.default_rng(0).integers(0, 256, (6, 12, 3), dtype=np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(half).save(out, format="PNG")
+    page = start(given=out.getvalue())
+    page.wait_for_selector("#drawing-given:not([hidden])")
+    assert page.text_content("#drawing-keep-name") == "Keep 3 of 3 rows"
+    assert page.text_content("#drawing-given-size") == "Resized from 12 × 6 to 6 × 3 pixels"
+    page.fill("#drawing-seed", "3")
+    done(page)
+    assert (drawn(page)[..., :3] == image_generator().generate(1, seed=3, complete=out.getvalue())[0]).all()
+    page.fill("#drawing-keep", "17")
+    assert page.text_content("#drawing-keep-name") == "Keep 1 of 3 rows"
+
+
 def test_a_model_that_enlarges_asks_for_an_image(start):
     page = start("enlarge")
     assert page.text_content("#drawing-drop-title") == "Drop an image to enlarge it"

@@ -51,6 +51,23 @@ def test_an_image_is_classified_and_looked_into(start):
     assert page.text_content("#images-says").endswith("Layer 3, head 2.")
 
 
+def test_the_heads_of_a_layer_are_fetched_when_the_slider_moves(start):
+    page, asked = start(png()), []
+    page.wait_for_selector("#images-inside:not([hidden])")
+    page.on("request", lambda request: asked.append(request.post_data_json) if "images/look" in request.url else None)
+    last = pixel(page, ".image-map canvas")
+    page.fill("#images-layer", "1")
+    said = "which => document.querySelector('#images-says').textContent.includes(`Layer ${which},`)"
+    page.wait_for_function(said, arg=1)
+    assert page.text_content("#images-layer-name") == "Layer 1 of 3" and pixel(page, ".image-map canvas") != last
+    page.fill("#images-layer", "3")
+    page.wait_for_function(said, arg=3)
+    assert pixel(page, ".image-map canvas") == last
+    page.fill("#images-layer", "1")
+    page.wait_for_function(said, arg=1)
+    assert [one["layer"] for one in asked] == [1], "what is known is not asked for again"
+
+
 def test_a_patch_is_pointed_at_kept_and_moved_with_the_keys(start):
     page = start(png())
     page.wait_for_selector("#images-inside:not([hidden])")

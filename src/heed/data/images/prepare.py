@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from PIL import Image
 
 from heed.data.images.config import ImagesConfig
 from heed.data.images.sources import NAMED, ImageSource, Item, open_source, skipped
+from heed.data.in_thread import in_order
 from heed.data.prepare import cached, digest
 from heed.files import atomic_folder, sha256, write_sums
-from heed.vocabularies.images import MODES, Fit, Images, Resample, UnreadableImage, fitted
+from heed.vocabularies.images import MODES, Fit, Images, Resample, TooLarge, UnreadableImage, fitted
 from heed.vocabularies.labels import Labels
 
 EDITION = 2  # of the folders in the cache
@@ -139,9 +141,9 @@ def _write(
     labels, names, counts = [], [], np.zeros((form.channels, 256), np.int64)
     with atomic_folder(folder, "keep") as part:
         with open(part / PIXELS, "wb") as file:  # one by one: all at once may be more than fits in memory
-            for image, item in _readable(sources, config, broken, tell):
-                form = form if form.size else dataclasses.replace(form, size=_size(image, item))
-                pixels = _pixels(image, form, item, config)
+            for found, item in _readable(sources, config, form, broken, tell):
+                form = form if form.size else dataclasses.replace(form, size=_size(found, item))
+                pixels = _pixels(found, form, item, config) if isinstance(found, Image.Image) else found
                 counts += np.stack([np.bincount(own, minlength=256) for own in pixels.reshape(-1, form.channels).T])
                 file.write(pixels.tobytes())
                 labels.append(_label(item, config.classes))
@@ -176,21 +178,29 @@ def _numbers(labels: Sequence[str], names: Sequence[str], known: Sequence[str]) 
 
 
 def _readable(
-    sources: Sequence[ImageSource], config: ImagesConfig, broken: list[tuple[str, str]], tell: Tell
-) -> Iterator[tuple[Image.Image, Item]]:
-    """The readable images; the others are added to `broken` with the reason."""
-    done = 0
-    for source in sources:
-        for item in source.items():
-            done += 1
+    sources: Sequence[ImageSource], config: ImagesConfig, form: Form, broken: list[tuple[str, str]], tell: Tell
+) -> Iterator[tuple[Image.Image | np.ndarray, Item]]:
+    """The pixels of the readable images, or while no size is known the images, decoded in several threads; the others
+    are added to `broken` with the reason.
+    """
+
+    def read(item: Item) -> Image.Image | np.ndarray:
+        return _pixels(item.read(), form, item, config) if form.size else item.read()
+
+    every = (item for source in sources for item in source.items())
+    with closing(in_order(read, every)) as found:
+        for done, (item, result) in enumerate(found, 1):
             if done % 500 == 0:
                 tell("reading images", done)
             try:
-                yield item.read(), item
+                own = result()
             except UnreadableImage as error:
+                error = f"{error}, or raise max_pixels" if isinstance(error, TooLarge) else error
                 if config.broken == "refuse":
                     raise ValueError(f"{item.name} {error}; or set data.broken to 'leave out'") from None
                 broken.append((item.name, str(error)))
+            else:
+                yield own, item
 
 
 def _size(image: Image.Image, item: Item) -> int:

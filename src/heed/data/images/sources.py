@@ -57,7 +57,7 @@ def open_source(
     check_file(path)
     plain = path.name.removesuffix(".gz")
     if re.search(r"idx\d-ubyte$|\.idx\d?$", plain):
-        return _idx(path)
+        return _idx(path, labelled)
     if plain.endswith((".csv", ".tsv")):
         return _table(path, columns, max_pixels)
     if plain.endswith(".json"):
@@ -171,25 +171,27 @@ def _place(path: Path, header: Sequence[str], column: int | str) -> int:
     return list(header).index(column)
 
 
-def _idx(path: Path) -> ImageSource:
+def _idx(path: Path, labelled: bool) -> ImageSource:
     """An IDX file of images, and next to it the file of labels: the same name with labels for images and idx1 for
-    idx3.
+    idx3. Without `labelled` it may be missing.
     """
     name = path.name.replace("images", "labels").replace("idx3", "idx1")
     beside = path.with_name(name)
-    if name == path.name or not beside.is_file():
+    alone = name == path.name or not beside.is_file()
+    if labelled and alone:
         raise ValueError(
             f"{path}: the labels of these images should be in {beside.name} next to it, which does not exist"
         )
 
     def items() -> Iterator[Item]:
-        images, labels = read_idx(path, 3), read_idx(beside, 1)
+        images = read_idx(path, 3)
+        labels = np.zeros(len(images), np.uint8) if alone else read_idx(beside, 1)
         if len(images) != len(labels):
             raise ValueError(f"{path} has {len(images):,} images, but {beside.name} {len(labels):,} labels")
         for number, (pixels, label) in enumerate(zip(images, labels.tolist(), strict=True)):
             yield Item(f"{path.name}:{number}", label, lambda pixels=pixels: Image.fromarray(pixels))
 
-    return ImageSource([path, beside], items, lambda: True)
+    return ImageSource([path] if alone else [path, beside], items, lambda: True)
 
 
 def read_idx(path: Path, axes: int) -> np.ndarray:

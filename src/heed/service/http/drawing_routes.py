@@ -5,15 +5,16 @@ import io
 import json
 import secrets
 import time
+from asyncio import to_thread
 from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from PIL import Image
 from pydantic import Field
 
+from heed.products.image_generator import picture
 from heed.service.http.asked_model import choose_model
 from heed.service.http.bodies import read_fields, validate
 from heed.service.http.completions import EVENTS
@@ -36,7 +37,9 @@ class DrawRequest(AskedOfModel, json_schema_extra={"example": {"label": "Bag", "
     temperature: float = Field(1.0, gt=0, le=10, description="below 1: more likely, less varied images")
     seed: int | None = Field(None, ge=0, lt=2**53, description="random seed; the same seed draws the same images")
     complete: Encoded | None = Field(None, description="a base64-encoded image file whose upper part is kept")
-    keep: float = Field(0.5, gt=0, lt=1, description="the share of its rows that is kept")
+    keep: float | None = Field(
+        None, gt=0, lt=1, description="the share to keep; without it all of a picture wider than high, else half"
+    )
     enlarge: Encoded | None = Field(None, description="a base64-encoded image file, for models that enlarge images")
     stream: bool = Field(False, description="stream the values as they are generated")
 
@@ -50,7 +53,7 @@ def router(service: Service) -> APIRouter:
     @routes.post("/draw", **operation(DrawRequest, ANSWER, NO_LANGUAGES))
     async def draw(request: Request) -> Response:
         """Draw images as base64-encoded PNG files. With `stream`, server-sent events with the values of each step,
-        and `data: [DONE]` at the end.
+        and `data: [DONE]` at the end. With `complete`, `kept` says which rows of the picture are kept.
         """
         start = time.monotonic()
         fields = await read_fields(request, service.limits.bytes, forms=False)
@@ -63,12 +66,14 @@ def router(service: Service) -> APIRouter:
         if body.stream:
             parts = service.stream(size, lambda ticket: model.draw(ticket, body.count, **options))
             first = await anext(parts)  # what is wrong with a request is said before the stream begins
-            events = _events(_head(model, body, seed), first, parts)
+            head = _head(model, body, seed) | await _kept(model, options)
+            events = _events(head, first, parts)
             return StreamingResponse(events, media_type="text/event-stream", headers=EVENTS)
         work = lambda ticket: list(model.draw(ticket, body.count, **options))  # noqa: E731
         drawn = np.concatenate(await service.run(request, size, work, long=True))
         images = [_png(own) for own in model.images(drawn)]
         told = {"images": images, "size": model.model.config.size, "seed": seed, "model": model.name}
+        told |= await _kept(model, options)
         return JSONResponse({**told, "seconds": round(time.monotonic() - start, 4)})
 
     return routes
@@ -81,6 +86,13 @@ def _options(body: DrawRequest, seed: int) -> dict[str, Any]:
         text = getattr(body, name)
         given[name] = None if text is None else decoded_image(text, 1)
     return given
+
+
+async def _kept(model: ServedImageGenerator, options: dict[str, Any]) -> dict[str, str]:
+    """What is kept of the image that is completed."""
+    if options["complete"] is None:
+        return {}
+    return {"kept": (await to_thread(model.product.upper, options["complete"], options["keep"])).note}
 
 
 def _head(model: ServedImageGenerator, body: DrawRequest, seed: int) -> dict[str, Any]:
@@ -121,5 +133,5 @@ def _event(data: dict[str, Any]) -> str:
 
 def _png(pixels: np.ndarray) -> str:
     out = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(out, format="PNG")
+    picture(pixels).save(out, format="PNG")
     return base64.b64encode(out.getvalue()).decode("ascii")

@@ -52,8 +52,8 @@ class ServedImageModel(AskedModel):
             found.append(result)
         return found
 
-    def look_at(self, ticket: Ticket, image: bytes) -> ImageLook:
-        return self.ask(ticket, "call", lambda: look(self.product, image), 4 * self.model.config.max_length)
+    def look_at(self, ticket: Ticket, image: bytes, layer: int | None) -> ImageLook:
+        return self.ask(ticket, "call", lambda: look(self.product, image, layer), 4 * self.model.config.max_length)
 
     def facts(self) -> dict[str, Any]:
         """Its entry in /v1/models."""

@@ -38,10 +38,11 @@ class LookRequest(AskedOfModel, json_schema_extra={"example": {"image": PIXEL}})
     """An image to inspect."""
 
     image: Encoded = Field(description="a base64-encoded image file")
+    layer: int | None = Field(None, ge=1, description="the layer whose heads are returned, from 1; default: the last")
 
 
 CLASSES = {"images": [{"classes": [{"label": "cat", "probability": 0.9}]}], "model": "vit"}
-LOOK = {"classes": [{"label": "cat", "probability": 0.9}], "size": 32, "rows": 8, "heads": 6, "layers": 9}
+LOOK = {"classes": [{"label": "cat", "probability": 0.9}], "size": 32, "rows": 8, "heads": 6, "layers": 9, "layer": 9}
 
 
 def router(service: Service) -> APIRouter:
@@ -59,12 +60,14 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/look", **operation(LookRequest, LOOK, NO_LANGUAGES))
     async def look(request: Request) -> JSONResponse:
-        """Inspect an image: its classes, the image as the model reads it, and the attention of each head as base64 bytes."""
+        """Inspect an image: its classes, the image as the model reads it, attention rollout, and the attention of each
+        head of a layer as base64 bytes.
+        """
         start = time.monotonic()
         body, model, size = await _asked(service, request, LookRequest)
         image = decoded_image(body.image, 1)
-        found = await service.run(request, size, lambda ticket: model.look_at(ticket, image), long=True)
-        layers, heads, length, _ = found.attention.shape
+        found = await service.run(request, size, lambda ticket: model.look_at(ticket, image, body.layer), long=True)
+        heads, length, _ = found.attention.shape
         told = {
             "classes": _classes(found.label.probabilities, 10),
             "model": model.name,
@@ -72,7 +75,8 @@ def router(service: Service) -> APIRouter:
             "channels": found.pixels.shape[2],
             "pixels": base64_bytes(found.pixels),
             "rows": found.rollout.shape[0],
-            "layers": layers,
+            "layers": found.layers,
+            "layer": found.layer,
             "heads": heads,
             "mean_of_heads": heads < model.model.config.heads,
             "positions": length,

@@ -23,7 +23,8 @@ export function build() {
       element("div", {},
         element("label", { id: "drawing-keep-label", for: "drawing-keep" }, element("span", { id: "drawing-keep-name" }),
           element("input", { id: "drawing-keep", type: "range", min: 10, max: 90, step: 5, value: 50, oninput: () => { showGiven(); } })),
-        element("button", { type: "button", id: "drawing-remove", class: "quiet", "data-t": "draw_remove", onclick: () => { view.given = null; showGiven(); own("file").focus(); } }))),
+        element("button", { type: "button", id: "drawing-remove", class: "quiet", "data-t": "draw_remove", onclick: () => { view.given = null; showGiven(); own("file").focus(); } }),
+        element("p", { id: "drawing-given-size", class: "muted small" }))),
     element("div", { class: "row-start" },
       element("button", { type: "submit", id: "drawing-go", class: "quiet strong", "data-t": "draw_go" }),
       element("button", { type: "button", id: "drawing-stop", class: "quiet", "data-t": "draw_stop", hidden: true, onclick: stop })));
@@ -61,6 +62,7 @@ function choose(name) {
   own("model").replaceChildren(...view.known.map((one) => element("option", { value: one.name, selected: one === view.model }, one.name)));
   own("model-label").hidden = view.known.length < 2;
   describe();
+  keepAll();
   showGiven();
   temperature();
 }
@@ -82,13 +84,31 @@ async function take(file) {
   try {
     view.given = { data: await base64(file), picture: await createImageBitmap(file) };
     fail(null);
+    keepAll();
   } catch {
     fail(t("draw_unreadable"));
   }
   showGiven();
 }
 
-// The middle of it, as the model reads it; what is not kept is faint.
+// A picture wider than high is an upper part itself: its height at the model's width. Otherwise null.
+function partHeight() {
+  const { given, model } = view, { picture } = given ?? {};
+  if (!given || model.enlarges || picture.height >= picture.width) return null;
+  const height = Math.max(1, Math.round((picture.height * model.size) / picture.width));
+  return height < model.size ? height : null;
+}
+
+// At first all of an upper part is kept, and half of a whole picture.
+function keepAll() {
+  const height = partHeight(), most = height === null ? 90 : Math.max(1, Math.floor((100 * height) / view.model.size));
+  const [low, step, value] = height === null ? [10, 5, 50] : [1, 1, most];
+  Object.assign(own("keep"), { min: low, max: most, step, value });
+}
+
+const keepsAll = () => partHeight() !== null && own("keep").value === own("keep").max;
+
+// As the model reads it: an upper part, or the middle of a whole picture; what is not kept is faint.
 function showGiven() {
   const { given, model } = view, { size, enlarges } = model, keep = enlarges ? 1 : +own("keep").value / 100;
   own("drop-title").textContent = t(enlarges ? "draw_enlarge" : "draw_complete");
@@ -96,20 +116,24 @@ function showGiven() {
   own("given").hidden = !given;
   own("keep-label").hidden = Boolean(enlarges);
   own("keep-name").textContent = t("draw_keep", own("keep").value);
+  own("given-size").textContent = "";
   if (!given) return;
   const { picture } = given, side = Math.min(picture.width, picture.height), canvas = own("given-canvas"), shown = enlarges || size;
+  const part = partHeight(), height = part ?? shown;
   canvas.width = canvas.height = shown;
-  const context = canvas.getContext("2d"), kept = Math.round(keep * shown);
-  const corner = [(picture.width - side) / 2, (picture.height - side) / 2, side, side];
+  const context = canvas.getContext("2d"), kept = keepsAll() ? part : Math.min(height, Math.max(1, Math.round(keep * shown)));
+  const corner = part === null ? [(picture.width - side) / 2, (picture.height - side) / 2, side, side] : [0, 0, picture.width, picture.height];
+  if (part !== null) own("keep-name").textContent = t("draw_keepRows", kept, part);
+  if (picture.width !== shown || picture.height !== height) own("given-size").textContent = t("draw_resized", picture.width, picture.height, shown, height);
   context.globalAlpha = 0.25;
-  context.drawImage(picture, ...corner, 0, 0, shown, shown);
+  context.drawImage(picture, ...corner, 0, 0, shown, height);
   context.globalAlpha = 1;
   context.save();
   context.beginPath();
   context.rect(0, 0, shown, kept);
   context.clip();
   context.clearRect(0, 0, shown, kept);
-  context.drawImage(picture, ...corner, 0, 0, shown, shown);
+  context.drawImage(picture, ...corner, 0, 0, shown, height);
   context.restore();
 }
 
@@ -122,7 +146,7 @@ function request() {
     ...(own("class").value && model.labels.length ? { label: own("class").value } : {}),
     ...(seed ? { seed: +seed } : {}),
     ...(given && model.enlarges ? { enlarge: given.data } : {}),
-    ...(given && !model.enlarges ? { complete: given.data, keep: +own("keep").value / 100 } : {}),
+    ...(given && !model.enlarges ? { complete: given.data, ...(keepsAll() ? {} : { keep: +own("keep").value / 100 }) } : {}),
   };
 }
 

@@ -5,9 +5,10 @@ import { bars, base64, imageFrame } from "./read-parts.js";
 import { number, t } from "./speech.js";
 
 const own = (part) => byId(`images-${part}`);
-const view = { known: [], model: null, found: null, layer: 0, head: null, patch: null, kept: null, rollout: true };
+const view = { known: [], model: null, found: null, layer: 0, wanted: 0, head: null, patch: null, kept: null, rollout: true };
 const TINT = [255, 122, 26]; // the colour of what is looked at
-let asking = null, last = null;
+const PAUSE = 80; // milliseconds that the slider rests before a layer is asked for
+let asking = null, fetching = null, last = null;
 
 export function build() {
   const drop = element("label", { class: "drop image-drop", id: "images-drop" },
@@ -25,7 +26,7 @@ export function build() {
       element("h2", { "data-t": "images_heads" }),
       element("div", { class: "row-start" },
         element("label", { class: "small", for: "images-layer", id: "images-layer-name" }),
-        element("input", { id: "images-layer", type: "range", min: 1, step: 1, oninput: () => { view.layer = own("layer").value - 1; view.rollout = false; draw(); } }),
+        element("input", { id: "images-layer", type: "range", min: 1, step: 1, oninput: () => toLayer(own("layer").value - 1) }),
         element("button", { type: "button", id: "images-rollout", class: "quiet", "aria-pressed": "true", "data-t": "images_rollout", onclick: () => { view.rollout = !view.rollout; draw(); } }))),
     element("div", { id: "images-maps", class: "image-maps" }));
   imageFrame("images", "images", { pick: (name) => { choose(name); if (last) go(last); }, take, panes: [picture, answer], more: [heads] });
@@ -62,14 +63,15 @@ async function take(file) {
 
 async function go(image) {
   asking?.abort();
+  fetching?.abort();
   const mine = (asking = new AbortController());
   own("out").classList.add("stale");
   own("status").textContent = t("asking");
   try {
     const found = await api.lookImage({ image, model: view.model.name }, mine.signal);
     if (asking !== mine) return;
-    view.found = { ...found, attention: new Uint16Array(decoded(found.attention).buffer), bytes: decoded(found.pixels) };
-    Object.assign(view, { layer: found.layers - 1, head: null, patch: null, kept: null, rollout: true });
+    view.found = { ...found, image, maps: new Map([[found.layer - 1, heads(found)]]), bytes: decoded(found.pixels) };
+    Object.assign(view, { layer: found.layer - 1, wanted: found.layer - 1, head: null, patch: null, kept: null, rollout: true });
     show();
     own("status").textContent = t("took", number(found.seconds, 2));
   } catch (error) {
@@ -80,6 +82,30 @@ async function go(image) {
   }
 }
 
+// The heads of a layer are asked for when they are looked at; those of the layer before stay until they are here.
+async function toLayer(layer) {
+  fetching?.abort();
+  const mine = (fetching = new AbortController()), { found } = view;
+  Object.assign(view, { wanted: layer, rollout: false });
+  draw();
+  if (view.layer === layer) return;
+  try {
+    await new Promise((done) => setTimeout(done, PAUSE));
+    if (mine.signal.aborted) return;
+    own("status").textContent = t("asking");
+    const more = await api.lookImage({ image: found.image, model: found.model, layer: layer + 1 }, mine.signal);
+    if (fetching !== mine || view.found !== found) return;
+    found.maps.set(layer, heads(more));
+    own("status").textContent = t("took", number(more.seconds, 2));
+  } catch (error) {
+    if (error.name === "AbortError" || fetching !== mine || view.found !== found) return;
+    view.wanted = view.layer;
+    own("status").textContent = error.message;
+  }
+  draw();
+}
+
+const heads = (found) => new Uint16Array(decoded(found.attention).buffer);
 const decoded = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
 
 function show() {
@@ -95,9 +121,9 @@ function show() {
 }
 
 // Weights of all patches, from the patch that is pointed at, or from what is classified.
-function weights(layer, head) {
-  const { positions, heads, class_token, attention, rows } = view.found, first = class_token ? 1 : 0;
-  const row = (query) => Array.from({ length: rows * rows }, (_, i) => attention[((layer * heads + head) * positions + query) * positions + first + i] / 65535);
+function weights(head) {
+  const { positions, class_token, maps, rows } = view.found, first = class_token ? 1 : 0, attention = maps.get(view.layer);
+  const row = (query) => Array.from({ length: rows * rows }, (_, i) => attention[(head * positions + query) * positions + first + i] / 65535);
   if (view.patch !== null) return row(first + view.patch);
   if (class_token) return row(0);
   const sum = new Array(rows * rows).fill(0);
@@ -106,28 +132,31 @@ function weights(layer, head) {
 }
 
 function shownWeights() {
-  const { found, layer, head, rollout, patch } = view;
+  const { found, head, rollout, patch } = view;
   if (rollout && patch === null) return found.rollout;
-  if (head !== null) return weights(layer, head);
-  const each = Array.from({ length: found.heads }, (_, i) => weights(layer, i));
+  if (head !== null) return weights(head);
+  const each = Array.from({ length: found.heads }, (_, i) => weights(i));
   return each[0].map((_, i) => each.reduce((sum, one) => sum + one[i], 0) / each.length);
 }
 
 function draw() {
-  const { found, layer, rollout, patch, head } = view;
+  const { found, wanted, rollout, patch, head } = view;
   if (!found) return;
-  own("layer").value = layer + 1;
-  own("layer-name").textContent = t("images_layer", layer + 1, found.layers);
+  if (found.maps.has(wanted)) view.layer = wanted;
+  const { layer } = view;
+  own("layer").value = wanted + 1;
+  own("layer-name").textContent = t("images_layer", wanted + 1, found.layers);
   own("rollout").setAttribute("aria-pressed", String(rollout));
   paint(own("canvas"), Math.max(1, Math.round(420 / found.size)), shownWeights(), patch);
   const what = patch !== null ? t("images_fromPatch", Math.floor(patch / found.rows) + 1, (patch % found.rows) + 1) : rollout ? t("images_isRollout") : t("images_fromWhole");
   own("says").textContent = patch === null && rollout ? what : `${what} ${head === null ? t("images_meanOfHeads", layer + 1) : t("images_oneHead", layer + 1, head + 1)}`;
   const maps = own("maps");
+  maps.classList.toggle("stale", layer !== wanted);
   if (maps.children.length !== found.heads) maps.replaceChildren(...Array.from({ length: found.heads }, (_, i) => tile(i)));
   [...maps.children].forEach((node, i) => {
     node.setAttribute("aria-pressed", String(head === i));
     node.querySelector("span").textContent = found.mean_of_heads ? t("images_allHeads") : t("images_head", i + 1);
-    paint(node.querySelector("canvas"), Math.max(1, Math.round(112 / found.size)), weights(layer, i), patch);
+    paint(node.querySelector("canvas"), Math.max(1, Math.round(112 / found.size)), weights(i), patch);
   });
 }
 

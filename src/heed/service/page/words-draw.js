@@ -15,6 +15,8 @@ export const DRAWING_WORDS = {
   draw_enlargeHow: ["The model reads it at {0} × {0} pixels and draws it at {1} × {1}.", "모델이 {0} × {0}픽셀로 읽고 {1} × {1}픽셀로 그립니다."],
   draw_given: ["The given image", "주어진 이미지"],
   draw_keep: ["Keep the upper {0}%", "위쪽 {0}% 유지"],
+  draw_keepRows: ["Keep {0} of {1} rows", "{1}행 중 {0}행 유지"],
+  draw_resized: ["Resized from {0} × {1} to {2} × {3} pixels", "{0} × {1}픽셀을 {2} × {3}픽셀로 조정"],
   draw_remove: ["Remove the image", "이미지 제거"],
   draw_unreadable: ["The browser cannot read this image file.", "브라우저가 읽을 수 없는 이미지 파일입니다."],
   draw_go: ["Draw", "그리기"],
