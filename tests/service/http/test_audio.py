@@ -21,6 +21,7 @@ from heed.service.http.voices import ServedVoice
 from heed.vocabularies.characters import Characters
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.sound import FeatureSettings, SoundFeatures
+from tests.audio.test_files import flac
 from tests.service.http.conftest import RunningService
 
 PATH = "/v1/audio/transcriptions"
@@ -117,8 +118,14 @@ def test_what_is_wrong_is_said_as_openai_says_it(client, monkeypatch):
     assert "'colour' is not a known field" in message(ask(client, 400, colour="red"))
     assert "file is missing" in message(client.post(PATH, data={"model": "ears"}))
     assert "the request body exceeds the limit of 200,000 bytes" in message(ask(client, 413, bytes(300_000)))
-    monkeypatch.setattr(recognizers, "MAX_SECONDS", 0.5)
+    monkeypatch.setattr(recognizers, "BOUNDS", recognizers.BOUNDS._replace(seconds=0.5))
     assert "a.wav is 0.8 seconds long; the maximum is 0.5: split it" in message(ask(client, 400))
+
+
+def test_a_recording_that_would_fill_the_memory_is_refused(client):
+    declared = flac(np.zeros((4096, 8)), 192_000, 1800 * 192_000)
+    assert "samples in 8 channels; at most 172,800,000 are read" in ask(client, 400, declared).text
+    assert "it must be from 1 to 192,000" in ask(client, 400, flac(np.zeros((4096, 8)), 655_350)).text
 
 
 def test_silence_has_no_text(client):

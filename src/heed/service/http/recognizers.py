@@ -9,7 +9,9 @@ from heed.service.http.asked_model import AskedModel
 from heed.service.http.queue import Ticket
 
 PER_SECOND = 25  # states, the tokens of plain work, of a second of sound
-MAX_SECONDS = 1800.0  # of one recording
+BOUNDS = files.Bounds(
+    seconds=1800.0, samples=2 * 1800 * 48_000, rate=192_000
+)  # of one recording: half an hour of stereo
 
 
 class ServedRecognizer(AskedModel):
@@ -22,7 +24,7 @@ class ServedRecognizer(AskedModel):
 
     def transcribe(self, ticket: Ticket, name: str, data: bytes, **changes: Any) -> Transcription:
         """Transcribe an uploaded file."""
-        sound = files.decode(io.BytesIO(data), name or "the file", MAX_SECONDS)
+        sound = files.decode(io.BytesIO(data), name or "the file", BOUNDS)
         size = max(1, round(PER_SECOND * sound.seconds))
         [found] = self.ask(ticket, "transcribe", lambda: self.product.transcribe([sound], **changes), size)
         return found
