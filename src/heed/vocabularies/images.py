@@ -5,7 +5,8 @@ import io
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,6 +20,7 @@ MAX_PIXELS = 50_000_000  # of an image that is decoded, unless more are allowed
 ENDINGS = (
     ".png", ".jpg", ".jpeg", ".jpe", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif",
 )  # fmt: skip
+FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF")  # of these files, as Pillow calls them
 MODES = {1: "L", 3: "RGB"}
 
 
@@ -31,16 +33,33 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     without transparency. Raises UnreadableImage. The size is checked in the header, so that a huge image is never
     decoded.
     """
+    with _reported(max_pixels):
+        with _opened(source if isinstance(source, bytes) else _contents(source, max_pixels), max_pixels) as image:
+            image.load()
+            return _eight_bits(ImageOps.exif_transpose(image))
+
+
+def measure(data: bytes, max_pixels: int = MAX_PIXELS, formats: Sequence[str] = FORMATS) -> int:
+    """The pixels of an image of one of these formats, by its header: nothing is decoded. Raises UnreadableImage."""
+    with _reported(max_pixels), _opened(data, max_pixels) as image:
+        if image.format not in formats:
+            raise UnreadableImage(f"is in the format {image.format}; use {', '.join(formats[:-1])} or {formats[-1]}")
+        return image.width * image.height
+
+
+def _opened(data: bytes, max_pixels: int) -> Image.Image:
+    with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+        opened = Image.open(io.BytesIO(data))
+    if opened.width * opened.height > max_pixels:
+        raise _too_large(f"{opened.width:,} × {opened.height:,} pixels", max_pixels)
+    return opened
+
+
+@contextmanager
+def _reported(max_pixels: int) -> Iterator[None]:
+    """What goes wrong in Pillow becomes an UnreadableImage."""
     try:
-        data = source if isinstance(source, bytes) else _contents(source, max_pixels)
-        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
-            opened = Image.open(io.BytesIO(data))
-        with opened:
-            pixels = opened.width * opened.height
-            if pixels > max_pixels:
-                raise _too_large(f"{opened.width:,} × {opened.height:,} pixels", max_pixels)
-            opened.load()
-            return _eight_bits(ImageOps.exif_transpose(opened))
+        yield
     except UnreadableImage:
         raise
     except Image.DecompressionBombError:
