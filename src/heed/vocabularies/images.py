@@ -34,7 +34,8 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     decoded.
     """
     with _reported(max_pixels):
-        with _opened(source if isinstance(source, bytes) else _contents(source, max_pixels), max_pixels) as image:
+        data = source if isinstance(source, bytes) else _contents(source, max_pixels)
+        with _opened(data, max_pixels) as image:
             image.load()
             return _eight_bits(ImageOps.exif_transpose(image))
 
