@@ -18,7 +18,7 @@ from heed.models.abilities import TranscribesSpeech
 from heed.models.package import Package
 from heed.nn.attention import record
 from heed.products.product import Product, Work, each_batch, finish, single
-from heed.products.speech_windows import Window, cut, kept
+from heed.products.speech_windows import Window, cut, group_words, kept
 from heed.vocabularies.sound import SoundFeatures
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -294,14 +294,3 @@ class Recognizer(Product):
                 start = max(0.0, offset + own[0].start * state)
                 made.append(Word(text, start, max(start, offset + own[-1].end * state), probability))
         return made
-
-
-def group_words(pieces: Sequence[str]) -> list[list[int]]:
-    """The pieces of each word: the first piece begins with "▁", which in a character vocabulary is a space."""
-    words: list[list[int]] = []
-    for i, piece in enumerate(pieces):
-        if piece.startswith("▁") or not words:
-            words.append([])
-        if piece != "▁":
-            words[-1].append(i)
-    return [own for own in words if own]
