@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import math
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ ENDINGS = (
 )  # fmt: skip
 FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF")  # of these files, as Pillow calls them
 MODES = {1: "L", 3: "RGB"}
+OPENING = threading.Lock()  # of headers: Python's warning filters are those of all threads
 
 
 class UnreadableImage(ValueError):
@@ -49,7 +51,7 @@ def measure(data: bytes, max_pixels: int = MAX_PIXELS, formats: Sequence[str] = 
 
 
 def _opened(data: bytes, max_pixels: int) -> Image.Image:
-    with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+    with OPENING, warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
         opened = Image.open(io.BytesIO(data))
     if opened.width * opened.height > max_pixels:
         raise _too_large(f"{opened.width:,} × {opened.height:,} pixels", max_pixels)
