@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 from heed import loading
-from heed.audio.files import decode, wav_bytes
+from heed.audio.files import Bounds, decode, wav_bytes
 from heed.convert import hifi_gan
 from heed.data.audio.stored_features import open_features, opened
 from heed.data.interactions.config import InteractionsConfig
@@ -263,6 +263,6 @@ def test_a_recording_takes_the_memory_of_its_file(tmp_path, part):
     (tmp_path / "a.wav").write_bytes(data[:at] + b"\xff\xff\xff\x7f" + data[at + 4 :])
     tracemalloc.start()
     with open(tmp_path / "a.wav", "rb") as file, nullcontext() if part == b"data" else pytest.raises(ValueError):
-        assert len(decode(file, "a.wav", 60.0).samples) == 800
+        assert len(decode(file, "a.wav", Bounds(seconds=60.0)).samples) == 800
     assert tracemalloc.get_traced_memory()[1] < 50_000_000
     tracemalloc.stop()

@@ -32,7 +32,7 @@ def _sound_seeds() -> list[Case]:
 
 def _read_sound(folder: Path) -> None:
     with open(folder / "a.wav", "rb") as file:
-        sound = files.decode(file, "a.wav", LONGEST)
+        sound = files.decode(file, "a.wav", files.Bounds(seconds=LONGEST))
     if 1000 <= sound.rate <= 192_000:
         assert np.isfinite(SoundFeatures(FeatureSettings(rate=8000, mels=8))(sound)).all()
 

@@ -1,12 +1,15 @@
 """Sound files: what is read, and what is refused with a sentence."""
 
+import io
 import struct
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
-from heed.audio.files import read, wav_bytes, write_wav
+from heed.audio import files
+from heed.audio.files import Bounds, decode, read, wav_bytes, write_wav
 
 TONE = (0.5 * np.sin(np.arange(800) * 0.1)).astype(np.float32)
 
@@ -85,3 +88,54 @@ def test_without_soundfile_wav_is_read_and_the_rest_is_refused(tmp_path, monkeyp
     (tmp_path / "a.flac").write_bytes(b"fLaC")
     with pytest.raises(ValueError, match=r"not a plain WAV file; .* needs soundfile: pip install 'heed\[audio\]'"):
         read(tmp_path / "a.flac")
+
+
+def flac(samples: np.ndarray, rate: int, declared: int | None = None) -> bytes:
+    """A FLAC file whose header declares so many samples."""
+    soundfile = pytest.importorskip("soundfile")
+    out = io.BytesIO()
+    soundfile.write(out, samples, rate, format="FLAC")
+    data = bytearray(out.getvalue())
+    if declared is not None:
+        kept = int.from_bytes(data[18:26]) >> 36 << 36  # the rate, the channels, the bits; then 36 bits of samples
+        data[18:26] = (kept | declared).to_bytes(8)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("rate", "declared", "bounds", "words"),
+    [
+        (655_350, 2**36 - 2, Bounds(), "has 549,755,813,872 samples in 8 channels; at most 4,294,967,296 are read"),
+        (655_350, 1800 * 655_350 - 5, Bounds(seconds=1800), "samples in 8 channels"),
+        (655_350, 4096, Bounds(rate=192_000), "a sample rate of 655,350 Hz; it must be from 1 to 192,000: resample it"),
+        (48_000, 48_001, Bounds(seconds=1), "is 1.0 seconds long; the maximum is 1: split it"),
+        (48_000, 500_000_000, Bounds(), "is not a readable audio file"),  # it allocates nothing, and finds the end
+        (48_000, 0, Bounds(), "does not state its length"),
+    ],
+)
+def test_a_small_file_that_declares_much_is_refused(rate, declared, bounds, words):
+    data = flac(np.zeros((4096, 8)), rate, declared)
+    assert len(data) < 200
+    with pytest.raises(ValueError, match=words):
+        decode(io.BytesIO(data), "a.flac", bounds)
+
+
+def test_many_channels_are_averaged_block_by_block(monkeypatch):
+    tones = np.stack([TONE, -TONE / 2, np.zeros_like(TONE)], axis=1)
+    monkeypatch.setattr(files, "BLOCK", 3 * 128)
+    found = decode(io.BytesIO(flac(tones, 16_000)), "a.flac")
+    np.testing.assert_allclose(found.samples, TONE / 6, atol=1e-4)
+    data = flac(np.zeros((2_000_000, 8), np.int16), 192_000)
+    tracemalloc.start()
+    assert len(decode(io.BytesIO(data), "a.flac").samples) == 2_000_000
+    assert tracemalloc.get_traced_memory()[1] < 24 << 20 < 2_000_000 * 8 * 4  # bytes
+    tracemalloc.stop()
+
+
+def test_what_does_not_fit_into_memory_is_said(monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(files, "_mono", full)
+    with pytest.raises(ValueError, match=r"a\.wav has more samples than fit into memory"):
+        decode(io.BytesIO(wav_bytes(TONE, 8000)), "a.wav")

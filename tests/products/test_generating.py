@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from heed.evaluation.perplexity import has_positions
 from heed.models import MODELS
+from heed.products import writing
 from heed.products.generator import Generator
 from heed.products.prompts import make_prompt
 from heed.products.stops import StopStrings
@@ -54,6 +56,30 @@ def build(name, vocabulary, **changes) -> Generator:
 
 def code_of(name):
     return {"code": "News"} if name == "ctrl" else {}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_prompt_is_read_in_parts_as_one_token_after_another(name, generators, monkeypatch):
+    monkeypatch.setattr(writing, "ROWS", 3)
+    monkeypatch.setattr(writing, "SEGMENT", 5)
+    own, projected, read_at_once = generators[name], [], []
+    project, hidden_states = own.model.project, own.model.hidden_states
+    monkeypatch.setattr(own.model, "project", lambda x: projected.append(x.shape[:-1].numel()) or project(x))
+    monkeypatch.setattr(own.model, "hidden_states", lambda x, s: read_at_once.append(x.shape[1]) or hidden_states(x, s))
+    prompt = own.prompt(PROMPTS[0] if has_positions(own.model) else PROMPTS[3] * 3, **code_of(name))
+    found = list(own.read_prompt(prompt, 2))
+    assert max(projected) == 3 and sum(projected) == len(found) > 5
+    size = {"transformer-xl": 6, "rnn-lm": 5}.get(name, len(found))
+    assert max(read_at_once) == size and sum(read_at_once) == len(found)
+    state = own.model.start(1)
+    parts = torch.tensor([prompt.ids[:-1]]).split(6 if name == "transformer-xl" else 1000, dim=1)
+    logp = torch.cat([project(hidden_states(part, state))[0] for part in parts]).log_softmax(dim=-1)
+    assert [token.id for token in found] == prompt.text
+    for token, row in zip(found, logp, strict=True):
+        assert token.logp == pytest.approx(float(row[token.id]), abs=1e-9)
+        assert [one.logp for one in token.likely] == pytest.approx(row.topk(2).values.tolist(), abs=1e-9)
+    assert "".join(token.text for token in found) == own.decode(prompt.text)
+    assert list(own.read_prompt(own.prompt("", **code_of(name)))) == []
 
 
 def tokens_of(found):

@@ -15,9 +15,9 @@ from heed.cli.main import main
 from heed.evaluation.speech import score
 from heed.loading import load
 from heed.models.folder import read_config
-from heed.products.recognizer import Transcription, Word, group_words
+from heed.products.recognizer import Transcription, Word
 from heed.products.speech_language import language_scores
-from heed.products.speech_windows import cut
+from heed.products.speech_windows import cut, group_words
 from heed.products.subtitles import lines, stamp, web_vtt
 from heed.vocabularies.characters import Characters
 from heed.vocabularies.sentencepiece import SubwordsConfig

@@ -14,6 +14,9 @@ PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE  # formats of WAV
 WAV_HEADER = 44  # bytes before the samples of what is written here
 LOUDEST = 1e4  # of floats, which should be from -1 to 1
 FASTEST = 768_000  # samples a second; more is damage
+MOST = 1 << 32  # samples in all channels: twelve hours of stereo at 48 kHz
+UNKNOWN = (1 << 63) - 1  # samples, of a FLAC whose header states none
+BLOCK = 1 << 20  # samples in all channels that are decoded at one time
 INTEGERS = {8: "u1", 16: "<i2", 32: "<i4"}
 NEEDS = "needs soundfile: pip install 'heed[audio]', or convert it to WAV"
 
@@ -36,33 +39,53 @@ def read(path: str | Path) -> Sound:
         return decode(file, str(path))
 
 
-def decode(file: BinaryIO, name: str, longest: float = float("inf")) -> Sound:
-    """Read an open audio file, called `name` in errors; anything longer than `longest` seconds is refused before it
-    is decoded.
-    """
+class Bounds(NamedTuple):
+    """What is refused before it is decoded: more seconds, samples in all channels, or samples a second."""
+
+    seconds: float = float("inf")
+    samples: int = MOST
+    rate: int = FASTEST
+
+    def check(self, name: str, frames: int, channels: int, rate: int) -> None:
+        if not 1 <= rate <= self.rate:
+            damage = ": the file is damaged" if not 1 <= rate <= FASTEST else ": resample it"
+            raise ValueError(f"{name} has a sample rate of {rate:,} Hz; it must be from 1 to {self.rate:,}{damage}")
+        if frames > self.seconds * rate:
+            raise ValueError(f"{name} is {frames / rate:,.1f} seconds long; the maximum is {self.seconds:g}: split it")
+        if frames * channels > self.samples:
+            raise ValueError(
+                f"{name} has {frames * channels:,} samples in {channels} channels; at most {self.samples:,} are read: "
+                "split it, or make it mono"
+            )
+
+
+def decode(file: BinaryIO, name: str, bounds: Bounds = Bounds()) -> Sound:  # noqa: B008 (it cannot be changed)
+    """Read an open audio file, called `name` in errors."""
+    try:
+        return _decode(file, name, bounds)
+    except MemoryError:
+        raise ValueError(f"{name} has more samples than fit into memory: split it") from None
+
+
+def _decode(file: BinaryIO, name: str, bounds: Bounds) -> Sound:
     begins = file.read(4)
     file.seek(0)
-    found = _wav(name, file) if begins in (b"RIFF", b"RF64") else None
+    found = _wav(name, file, bounds) if begins in (b"RIFF", b"RF64") else None
     if found is None:
         file.seek(0)
-        found = _other(name, file, longest)
-    channels, rate = found
-    if not 1 <= rate <= FASTEST:
-        raise ValueError(
-            f"{name} has a sample rate of {rate:,} Hz; it must be from 1 to {FASTEST:,}: the file is damaged"
-        )
-    if not len(channels):
+        found = _other(name, file, bounds)
+    samples, rate = found
+    if not len(samples):
+        bounds.check(name, 0, 1, rate)
         raise ValueError(f"{name} has no samples: the recording is empty")
-    _check_seconds(name, len(channels), rate, longest)
-    samples = channels.mean(axis=1, dtype=np.float32) if channels.shape[1] > 1 else channels[:, 0]
-    if not np.abs(samples).max() <= LOUDEST:  # or no number at all
+    if not (samples.max() <= LOUDEST and samples.min() >= -LOUDEST):  # or no number at all
         raise ValueError(f"{name} has samples that are not finite, or far outside -1 to 1: the file is damaged")
     return Sound(np.ascontiguousarray(samples, dtype=np.float32), rate)
 
 
-def _check_seconds(name: str, samples: int, rate: int, longest: float) -> None:
-    if samples > longest * max(1, rate):
-        raise ValueError(f"{name} is {samples / rate:,.1f} seconds long; the maximum is {longest:g}: split it")
+def _mono(channels: np.ndarray) -> np.ndarray:
+    """The average of the channels (samples, channels)."""
+    return channels.mean(axis=1, dtype=np.float32) if channels.shape[1] > 1 else channels[:, 0]
 
 
 def write_wav(path: Path, samples: np.ndarray, rate: int) -> None:
@@ -93,8 +116,8 @@ def wav_bytes(samples: np.ndarray, rate: int) -> bytes:
     )  # fmt: skip
 
 
-def _wav(path: str, file: BinaryIO) -> tuple[np.ndarray, int] | None:
-    """The channels (samples, channels) and the rate of a WAV file; None if it is compressed."""
+def _wav(path: str, file: BinaryIO, bounds: Bounds) -> tuple[np.ndarray, int] | None:
+    """The samples and the rate of a WAV file; None if it is compressed."""
     end = file.seek(0, os.SEEK_END)
     file.seek(8)
     if file.read(4) != b"WAVE":
@@ -106,7 +129,7 @@ def _wav(path: str, file: BinaryIO) -> tuple[np.ndarray, int] | None:
         if name == b"data":
             if form is None:
                 raise ValueError(f"{path} does not state its sample format: it is damaged")
-            return _samples(path, form, file.read(held))
+            return _samples(path, form, file.read(held), bounds)
         if name == b"fmt ":
             form = file.read(held)
             file.seek(size % 2, 1)
@@ -115,7 +138,7 @@ def _wav(path: str, file: BinaryIO) -> tuple[np.ndarray, int] | None:
     raise ValueError(f"{path} has no samples: it is damaged or truncated")
 
 
-def _samples(path: str, form: bytes, data: bytes) -> tuple[np.ndarray, int] | None:
+def _samples(path: str, form: bytes, data: bytes, bounds: Bounds) -> tuple[np.ndarray, int] | None:
     if len(form) < 16:
         raise ValueError(f"{path} does not state its sample format: it is damaged")
     kind, channels, rate, _, _, bits = struct.unpack("<HHIIHH", form[:16])
@@ -125,6 +148,8 @@ def _samples(path: str, form: bytes, data: bytes) -> tuple[np.ndarray, int] | No
         raise ValueError(f"{path} has no channels: it is damaged")
     width = channels * (bits // 8)
     data = data[: len(data) - len(data) % width] if width else b""
+    if width and (kind in (PCM, FLOAT)):
+        bounds.check(path, len(data) // width, channels, rate)
     if kind == PCM and bits == 24:
         parts = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
         values = ((parts[:, 0] << 8) | (parts[:, 1] << 16) | (parts[:, 2] << 24)) / np.float32(2**31)
@@ -135,22 +160,39 @@ def _samples(path: str, form: bytes, data: bytes) -> tuple[np.ndarray, int] | No
         values = np.frombuffer(data, f"<f{bits // 8}").astype(np.float32)
     else:
         return None
-    return values.astype(np.float32).reshape(-1, channels), rate
+    return _mono(values.astype(np.float32).reshape(-1, channels)), rate
 
 
-def _other(path: str, file: BinaryIO, longest: float) -> tuple[np.ndarray, int]:
-    """What soundfile reads: FLAC, Ogg, MP3, compressed WAV."""
+def _other(path: str, file: BinaryIO, bounds: Bounds) -> tuple[np.ndarray, int]:
+    """What soundfile reads: FLAC, Ogg, MP3, compressed WAV. Nothing is allocated for what a header declares: a
+    hundred bytes may declare terabytes.
+    """
     try:
         import soundfile
     except (ImportError, OSError):  # OSError: without its C library
         raise ValueError(f"{path} is not a plain WAV file; to read other formats, heed {NEEDS}") from None
     try:
-        with soundfile.SoundFile(file) as sound:
-            rate, frames = int(sound.samplerate), sound.frames
-            samples = sound.read(dtype="float32", always_2d=True) if frames <= longest * rate else None
+        sound = soundfile.SoundFile(file)
     except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError) as error:
-        why = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(f"{path} is not a readable audio file ({why}): use WAV, FLAC, Ogg or MP3") from None
-    if samples is None:
-        _check_seconds(path, frames, rate, longest)
-    return samples, rate
+        raise _unreadable(path, error) from None
+    with sound:
+        rate, channels = int(sound.samplerate), sound.channels
+        if sound.frames >= UNKNOWN:  # which libsndfile cannot seek in
+            raise ValueError(f"{path} does not state its length, as if written into a pipe: convert it into a file")
+        bounds.check(path, sound.frames, channels, rate)
+        data, frames = bytearray(), 0
+        while True:
+            try:
+                block = sound.read(max(1, BLOCK // channels), dtype="float32", always_2d=True)
+            except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError) as error:
+                raise _unreadable(path, error) from None
+            if not len(block):
+                return np.frombuffer(data, np.float32), rate
+            frames += len(block)
+            bounds.check(path, frames, channels, rate)
+            data += _mono(block).tobytes()
+
+
+def _unreadable(path: str, error: Exception) -> ValueError:
+    why = " ".join(str(error).split()).rstrip(".")
+    return ValueError(f"{path} is not a readable audio file ({why}): use WAV, FLAC, Ogg or MP3")

@@ -174,7 +174,7 @@ class Generator(Product):
         ids = self.encode(text) if isinstance(text, str) else text
         return make_prompt(self.vocabulary, ids, code or self.code)
 
-    def read_prompt(self, prompt: Prompt, likely: int = 0) -> list[Token]:
+    def read_prompt(self, prompt: Prompt, likely: int = 0) -> Iterator[Token]:
         """The tokens of a prompt, with how likely each was."""
         self.check_length(len(prompt.text), "the prompt and the token before it")
         return read_prompt(self.model, self.vocabulary, self.decode, prompt, likely)

@@ -1,6 +1,6 @@
 """The user-facing interface of a trained model."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, ClassVar, TypeVar
@@ -11,6 +11,18 @@ from heed.vocabularies.text_parts import plain
 from heed.vocabularies.vocabulary import AlignsPieces, Vocabulary
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
+
+
+Work = Generator[None, None, Result]  # yields after each part of the work, and returns its result
+
+
+def finish(work: Work[Result]) -> Result:
+    """The result of work, without a pause."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
 
 
 class Product:

@@ -17,8 +17,8 @@ from heed.decoding.speech import LanguageScores, SpeechDecoding, ctc_logp, searc
 from heed.models.abilities import TranscribesSpeech
 from heed.models.package import Package
 from heed.nn.attention import record
-from heed.products.product import Product, in_batches, single
-from heed.products.speech_windows import Window, cut, kept
+from heed.products.product import Product, Work, each_batch, finish, single
+from heed.products.speech_windows import Window, cut, group_words, kept
 from heed.vocabularies.sound import SoundFeatures
 from heed.vocabularies.vocabulary import Vocabulary
 
@@ -113,6 +113,18 @@ class Recognizer(Product):
         """Transcribe recordings, which are files or audio; `changes` are those of the search settings. With
         `attention`, words have their attention, in recordings read in one piece.
         """
+        return finish(self.transcribing(recordings, language=language, attention=attention, **changes))
+
+    def transcribing(
+        self,
+        recordings: Sequence[str | Path | Sound],
+        *,
+        language: LanguageScores | None = None,
+        attention: bool = False,
+        batch_frames: int | None = None,
+        **changes: Any,
+    ) -> Work[list[Transcription]]:
+        """The same in parts: first the features, then batches of windows, of `batch_frames` if they hold so many."""
         sounds = [files.read(own) if isinstance(own, str | Path) else own for own in recordings]
         config = self.search(**changes)
         found: list[Transcription | None] = [None] * len(sounds)
@@ -123,7 +135,9 @@ class Recognizer(Product):
             else:
                 heard.append(i)
         frames = [self.sound.frames(sounds[i]) for i in heard]
-        for i, own in zip(heard, self.transcribe_frames(frames, config, language), strict=True):
+        yield
+        read = yield from self._transcribing_frames(frames, config, language, batch_frames=batch_frames)
+        for i, own in zip(heard, read, strict=True):
             found[i] = replace(own, seconds=sounds[i].seconds)
         if attention:
             return [self._with_attention(own, sound) for own, sound in zip(found, sounds, strict=True)]
@@ -156,7 +170,16 @@ class Recognizer(Product):
         """The same for features that are not normalized; long recordings are read in windows. `times`: with word
         timings.
         """
-        config = config or self.decoding
+        return finish(self._transcribing_frames(frames, config or self.decoding, language, times))
+
+    def _transcribing_frames(
+        self,
+        frames: Sequence[np.ndarray],
+        config: SpeechDecoding,
+        language: LanguageScores | None,
+        times: bool = True,
+        batch_frames: int | None = None,
+    ) -> Work[list[Transcription]]:
         windows = [self._windows(own, config) for own in frames]
         normal = [self.sound.normalized(own) for own in frames]
         parts = [self._padded(normal[i][w.start : w.end]) for i, own in enumerate(windows) for w in own]
@@ -164,7 +187,12 @@ class Recognizer(Product):
         def run(batch: list[np.ndarray]) -> list[tuple[list[Hypothesis], np.ndarray]]:
             return self.search_batch(batch, config, language)
 
-        found = iter(in_batches(run, parts, [len(part) for part in parts], FRAMES.get(self.device.type, FRAMES["cpu"])))
+        budget = batch_frames or FRAMES.get(self.device.type, FRAMES["cpu"])
+        results: dict[int, tuple[list[Hypothesis], np.ndarray]] = {}
+        for rows, batch in each_batch(run, parts, [len(part) for part in parts], budget):
+            results |= zip(rows, batch, strict=True)
+            yield
+        found = (results[row] for row in range(len(parts)))
         return [
             self._joined(own, [next(found) for _ in own], len(f), times) for own, f in zip(windows, frames, strict=True)
         ]
@@ -266,14 +294,3 @@ class Recognizer(Product):
                 start = max(0.0, offset + own[0].start * state)
                 made.append(Word(text, start, max(start, offset + own[-1].end * state), probability))
         return made
-
-
-def group_words(pieces: Sequence[str]) -> list[list[int]]:
-    """The pieces of each word: the first piece begins with "▁", which in a character vocabulary is a space."""
-    words: list[list[int]] = []
-    for i, piece in enumerate(pieces):
-        if piece.startswith("▁") or not words:
-            words.append([])
-        if piece != "▁":
-            words[-1].append(i)
-    return [own for own in words if own]

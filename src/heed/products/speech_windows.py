@@ -41,3 +41,14 @@ def kept(words: Sequence[Any], window: Window, seconds: float) -> list[Any]:
     """The words whose middle is in the part of a window that counts; `seconds` is the length of a frame."""
     first, last = window.first * seconds, window.last * seconds
     return [word for word in words if first <= (word.start + word.end) / 2 < last]
+
+
+def group_words(pieces: Sequence[str]) -> list[list[int]]:
+    """The pieces of each word: the first piece begins with "▁", which in a character vocabulary is a space."""
+    words: list[list[int]] = []
+    for i, piece in enumerate(pieces):
+        if piece.startswith("▁") or not words:
+            words.append([])
+        if piece != "▁":
+            words[-1].append(i)
+    return [own for own in words if own]

@@ -12,7 +12,7 @@ from heed.audio.files import Sound
 from heed.data.audio.voices import spelled
 from heed.models.abilities import SpeaksText
 from heed.models.package import Package
-from heed.products.product import Product, as_texts, in_batches, single
+from heed.products.product import Product, Work, as_texts, finish, in_batches, single
 from heed.products.pronunciation import Pronounce
 from heed.products.vocoder import Vocoder
 from heed.vocabularies.labels import Labels
@@ -117,16 +117,26 @@ class Voice(Product):
             raise ValueError(f"{speaker!r} is not one of the speakers {', '.join(map(repr, self.speakers.names))}")
         return self.speakers.names.index(speaker)
 
-    @torch.inference_mode()
     def frames(self, ids: Sequence[Sequence[int]], speakers: Sequence[int]) -> tuple[list[np.ndarray], list[bool]]:
         """Normalized frames of texts, and whether the model predicted the end of each."""
+        return finish(self.writing(ids, speakers))
+
+    @torch.inference_mode()
+    def writing(
+        self, ids: Sequence[Sequence[int]], speakers: Sequence[int]
+    ) -> Work[tuple[list[np.ndarray], list[bool]]]:
+        """The same step by step."""
         tokens, valid = self._padded(ids)
-        with torch.autocast(self.device.type, enabled=False):
+        with self._exact():
             memory = self.model.read_text(tokens, valid, torch.tensor(speakers, device=self.device))
-            coarse, lengths, ended = self._written(memory, valid)
+        coarse, lengths, ended = yield from self._written(memory, valid)
+        with self._exact():
             fine = self.model.refined(coarse, lengths)
         rows = zip(fine.float().cpu().numpy(), lengths.tolist(), strict=True)
         return [own[:length] for own, length in rows], ended.tolist()
+
+    def _exact(self) -> torch.autocast:
+        return torch.autocast(self.device.type, enabled=False)
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         special, longest = self.vocabulary.special, max(map(len, ids)) + 1
@@ -134,22 +144,25 @@ class Voice(Product):
         sizes = torch.tensor([len(own) + 1 for own in ids])
         return torch.tensor(rows).to(self.device), (torch.arange(longest) < sizes[:, None]).to(self.device)
 
-    def _written(self, memory: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _written(self, memory: Tensor, valid: Tensor) -> Work[tuple[Tensor, Tensor, Tensor]]:
         """Frames before the post-net, the number of valid frames of each text, and which texts ended before the
         limit.
         """
         reduction, slowest = self.model.config.reduction, float(self.facts.get("frames_per_token") or 10.0)
         most = (valid.sum(dim=1) * SLOWEST * slowest / reduction).ceil().long() + 5
         most = most.clamp(max=self.model.config.max_length)
-        state = self.model.start_speaking(memory, valid)
+        with self._exact():
+            state = self.model.start_speaking(memory, valid)
         last, parts = memory.new_zeros(len(memory), self.model.config.outputs), []
         steps = torch.zeros_like(most)
         while not bool((steps > 0).all()):
-            made, end = self.model.next_frames(last, state)
+            with self._exact():
+                made, end = self.model.next_frames(last, state)
             parts.append(made)
             last, number = made[:, -1], len(parts)
             over = (end > 0) | (number >= most)
             steps = torch.where((steps == 0) & over, number, steps)
+            yield
         return torch.cat(parts, dim=1), steps * reduction, steps < most
 
     @torch.inference_mode()

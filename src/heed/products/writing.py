@@ -8,11 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from heed.decoding.sample import Step
+from heed.evaluation.perplexity import has_positions
 from heed.products.prompts import Prompt
 from heed.products.stops import StopStrings
 from heed.vocabularies.vocabulary import Vocabulary
 
 Decode = Callable[[Sequence[int]], str]
+SEGMENT = 512  # tokens of a prompt that a model without positions or memory reads at one time
+ROWS = 128  # of probabilities of the whole vocabulary, that are computed at one time
 HALF = "\ufffd"  # what is decoded of a part of a character
 
 
@@ -103,19 +106,24 @@ def write(
 @torch.inference_mode()
 def read_prompt(
     model: nn.Module, vocabulary: Vocabulary, decode: Decode, prompt: Prompt, likely: int = 0
-) -> list[Token]:
-    """The tokens of a prompt, with their probabilities given what precedes them."""
-    if not prompt.text:
-        return []
-    ids = torch.tensor([prompt.ids[:-1]], device=next(model.parameters()).device)
-    logp = model.project(model.hidden_states(ids, model.start(1)))[0].log_softmax(dim=-1)
-    best, row = _likeliest(logp, likely), _Row(Prompt([], prompt.start), decode)
-    tokens = []
-    for i, token in enumerate(prompt.text):
-        previous, text = row.previous, row.add(token, i == len(prompt.text) - 1)
-        others = _candidates(vocabulary, previous, best[i] if best else [], token, text)
-        tokens.append(Token(token, text, float(logp[i, token]), others))
-    return tokens
+) -> Iterator[Token]:
+    """The tokens of a prompt, with their probabilities given what precedes them. A model without positions reads a
+    long prompt in segments, and only some rows of probabilities are computed at one time.
+    """
+    row, state = _Row(Prompt([], prompt.start), decode), model.start(1)
+    ids = torch.tensor([prompt.ids[:-1]], dtype=torch.long, device=next(model.parameters()).device)
+    size = getattr(state, "segment", None) or (len(prompt.text) if has_positions(model) else SEGMENT)
+    done = 0
+    for part in ids.split(max(1, size), dim=1) if prompt.text else ():
+        for states in model.hidden_states(part, state)[0].split(ROWS):
+            logp, tokens = model.project(states).log_softmax(dim=-1), prompt.text[done : done + len(states)]
+            chosen = logp[torch.arange(len(states)), torch.tensor(tokens)].tolist()
+            best = _likeliest(logp, likely)
+            for i, (token, own) in enumerate(zip(tokens, chosen, strict=True)):
+                done += 1
+                previous, text = row.previous, row.add(token, done == len(prompt.text))
+                others = _candidates(vocabulary, previous, best[i] if best else [], token, text)
+                yield Token(token, text, own, others)
 
 
 def _likeliest(logp: Tensor, count: int) -> list[list[tuple[int, float]]]:

@@ -6,7 +6,8 @@ import json
 import math
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,6 +22,7 @@ ENDINGS = (
     ".png", ".jpg", ".jpeg", ".jpe", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".avif",
     ".jfif", ".jp2", ".tga",
 )  # fmt: skip
+FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF")  # of a service, as Pillow calls them
 MODES = {1: "L", 3: "RGB"}
 OPENING = threading.Lock()  # of headers: Python's warning filters are those of all threads
 
@@ -38,13 +40,34 @@ def decode(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     without transparency. Raises UnreadableImage. The size is checked in the header, so that a huge image is never
     decoded.
     """
+    with _reported(max_pixels):
+        data = source if isinstance(source, bytes) else _contents(source, max_pixels)
+        with _opened(data, max_pixels) as image:
+            image.load()
+            return _eight_bits(ImageOps.exif_transpose(image))
+
+
+def measure(data: bytes, max_pixels: int = MAX_PIXELS, formats: Sequence[str] = FORMATS) -> int:
+    """The pixels of an image of one of these formats, by its header: nothing is decoded. Raises UnreadableImage."""
+    with _reported(max_pixels), _opened(data, max_pixels) as image:
+        if image.format not in formats:
+            raise UnreadableImage(f"is in the format {image.format}; use {', '.join(formats[:-1])} or {formats[-1]}")
+        return image.width * image.height
+
+
+def _opened(data: bytes, max_pixels: int) -> Image.Image:
+    with OPENING, warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+        opened = Image.open(io.BytesIO(data))
+    if opened.width * opened.height > max_pixels:
+        raise _too_large(f"{opened.width:,} × {opened.height:,} pixels", max_pixels)
+    return opened
+
+
+@contextmanager
+def _reported(max_pixels: int) -> Iterator[None]:
+    """What goes wrong in Pillow becomes an UnreadableImage."""
     try:
-        with _opened(source, max_pixels) as opened:
-            pixels = opened.width * opened.height
-            if pixels > max_pixels:
-                raise _too_large(f"{opened.width:,} × {opened.height:,} pixels", max_pixels)
-            opened.load()
-            return _eight_bits(ImageOps.exif_transpose(opened))
+        yield
     except UnreadableImage:
         raise
     except Image.DecompressionBombError:
@@ -64,18 +87,10 @@ def is_grey(path: Path, max_pixels: int = MAX_PIXELS) -> bool:
     left out.
     """
     try:
-        with _opened(path, max_pixels) as opened:
+        with _reported(max_pixels), _opened(_contents(path, max_pixels), max_pixels) as opened:
             return opened.mode in ("1", "L", "LA") or opened.mode.startswith("I")
-    except (MemoryError, KeyboardInterrupt):
-        raise
-    except Exception:  # as in decode
+    except UnreadableImage:
         return True
-
-
-def _opened(source: Path | bytes, max_pixels: int) -> Image.Image:
-    data = source if isinstance(source, bytes) else _contents(source, max_pixels)
-    with OPENING, warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
-        return Image.open(io.BytesIO(data))
 
 
 def _contents(path: Path, max_pixels: int) -> bytes:

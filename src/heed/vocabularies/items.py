@@ -5,6 +5,7 @@ import hashlib
 import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from jaxtyping import Int
 from heed.files import sha256, write_text
 
 FILE = "items.txt"
+COMPARED = 300  # names that an unknown one is compared with
 
 
 class Items:
@@ -29,14 +31,23 @@ class Items:
     def ids(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
 
-    def encode(self, names: Sequence[str]) -> list[int]:
-        """The ids of items. Unknown items are refused."""
+    def encode(self, names: Sequence[str], hints: bool = True) -> list[int]:
+        """The ids of items. Unknown items are refused; with `hints`, which takes a while, a similar one is named."""
         for name in names:
             if name not in self.ids:
-                near = difflib.get_close_matches(name, self.names[:10_000], n=1)
+                near = difflib.get_close_matches(name, self._alike(name), n=1) if hints else []
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise ValueError(f"{name!r} is not one of the {len(self):,} items the model was trained on{hint}")
         return [self.ids[name] for name in names]
+
+    def _alike(self, name: str) -> list[str]:
+        """The first names of about this length with the same beginning or end: to compare all takes seconds."""
+        found = (
+            own
+            for own in self.names
+            if abs(len(own) - len(name)) <= 2 and (own[:1] == name[:1] or own[-1:] == name[-1:])
+        )
+        return [*islice(found, COMPARED)]
 
     def known(self, names: Sequence[str]) -> list[int]:
         """The ids of the known items; the others are skipped."""

@@ -1,7 +1,9 @@
 """Recordings over HTTP: what is answered is what the recognizer says."""
 
 import io
+import threading
 
+import httpx
 import numpy as np
 import pytest
 import torch
@@ -13,14 +15,16 @@ from heed.models.transformer_tts import TransformerTTS, TransformerTTSConfig
 from heed.products.recognizer import Recognizer
 from heed.products.subtitles import subrip, web_vtt
 from heed.products.voice import Voice
-from heed.service.http import recognizers
+from heed.service.http import asked_model, recognizers
 from heed.service.http.limits import Limits
+from heed.service.http.queue import Cancelled, Ticket
 from heed.service.http.recognizers import ServedRecognizer
 from heed.service.http.service import Service, Settings
 from heed.service.http.voices import ServedVoice
 from heed.vocabularies.characters import Characters
 from heed.vocabularies.labels import Labels
 from heed.vocabularies.sound import FeatureSettings, SoundFeatures
+from tests.audio.test_files import flac
 from tests.service.http.conftest import RunningService
 
 PATH = "/v1/audio/transcriptions"
@@ -117,8 +121,95 @@ def test_what_is_wrong_is_said_as_openai_says_it(client, monkeypatch):
     assert "'colour' is not a known field" in message(ask(client, 400, colour="red"))
     assert "file is missing" in message(client.post(PATH, data={"model": "ears"}))
     assert "the request body exceeds the limit of 200,000 bytes" in message(ask(client, 413, bytes(300_000)))
-    monkeypatch.setattr(recognizers, "MAX_SECONDS", 0.5)
+    monkeypatch.setattr(recognizers, "BOUNDS", recognizers.BOUNDS._replace(seconds=0.5))
     assert "a.wav is 0.8 seconds long; the maximum is 0.5: split it" in message(ask(client, 400))
+
+
+def test_a_recording_that_would_fill_the_memory_is_refused(client):
+    declared = flac(np.zeros((4096, 8)), 192_000, 1800 * 192_000)
+    assert "samples in 8 channels; at most 172,800,000 are read" in ask(client, 400, declared).text
+    assert "it must be from 1 to 192,000" in ask(client, 400, flac(np.zeros((4096, 8)), 655_350)).text
+
+
+LONG = wav_bytes(0.3 * np.sin(np.arange(80_000) ** 1.4 * 0.01), 4_000)  # 20 seconds, four windows
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Counts the calls of a method of a model or product, and calls `after` after each."""
+
+    def count(owner, name, after=lambda: None):
+        calls, called = [], getattr(owner, name)
+
+        def run(*args, **options):
+            calls.append(name)
+            found = called(*args, **options)
+            after()
+            return found
+
+        monkeypatch.setattr(owner, name, run)
+        return calls
+
+    monkeypatch.setattr(asked_model, "SLICE_SECONDS", 0.0)
+    return count
+
+
+@pytest.fixture
+def endless(speaking, monkeypatch):
+    """The voice, which then speaks to the limit of each text."""
+    next_frames = speaking.product.model.next_frames
+    monkeypatch.setattr(
+        speaking.product.model,
+        "next_frames",
+        lambda *given: (lambda made, end: (made, -end.abs()))(*next_frames(*given)),
+    )
+    return speaking
+
+
+def test_a_long_recording_and_a_text_are_read_in_slices(client, served, endless, counted):
+    (expected,), ([said]) = (
+        served.product.transcribe([decode(io.BytesIO(LONG), "a")]),
+        endless.product.speak(["Hello."]),
+    )
+    heard, slices = counted(served.product, "search_batch"), counted(served, "ask")
+    assert ask(client, data=LONG).json() == {"text": expected.text}
+    assert len(heard) >= 4 and len(slices) == len(heard) + 1  # in the last one the windows are joined
+    steps, slices = counted(endless.product.model, "next_frames"), counted(endless, "ask")
+    answer = client.post("/v1/audio/speech", json={"input": "Hello."})
+    np.testing.assert_allclose(decode(io.BytesIO(answer.content), "a").samples, said.sound.samples, atol=2**-14)
+    assert len(steps) > 4 and len(slices) == len(steps) + 1
+
+
+def test_nothing_goes_on_for_a_request_that_was_cancelled(client, served, endless, counted):
+    for model, owner, name, call in (
+        (served, served.product, "search_batch", lambda ticket: served.transcribe(ticket, "a.wav", LONG)),
+        (endless, endless.product.model, "next_frames", lambda ticket: endless.speak(ticket, "hello " * 50, None)),
+    ):
+        ticket = Ticket()
+        done = counted(owner, name, after=ticket.cancel)
+        with ticket.slots, pytest.raises(Cancelled):
+            call(ticket)
+        model.ask(Ticket(), "call", lambda: None, 1)  # the worker is free, and the slice is over
+        assert done == [name]
+
+
+def test_others_are_heard_between_the_windows_of_a_recording(client, served, counted):
+    order, begun, queued = [], threading.Event(), threading.Event()
+
+    def wait():
+        begun.set()
+        assert queued.wait(20)
+
+    counted(served.product, "search_batch", after=wait)
+    first = threading.Thread(target=lambda: (ask(client, data=LONG), order.append("long")))
+    first.start()
+    assert begun.wait(20)
+    counted(served.worker, "submit", after=queued.set)
+    with httpx.Client(base_url=client.base_url, timeout=20) as other:
+        ask(other)
+    order.append("short")
+    first.join(20)
+    assert order == ["short", "long"]
 
 
 def test_silence_has_no_text(client):

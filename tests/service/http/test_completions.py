@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from heed.service.http import asked_model
 from heed.service.http.language_models import ServedLanguageModel
 from heed.service.http.limits import Limits
 from heed.service.http.models import ServedModel
@@ -123,6 +124,18 @@ def test_a_prompt_can_be_scored_without_writing(complete):
     choice = complete(prompt="the cat", max_tokens=0, echo=True, logprobs=1)["choices"][0]
     assert choice["text"] == "the cat" and len(choice["logprobs"]["tokens"]) == 7
     assert choice["finish_reason"] == "length"
+
+
+def test_a_prompt_is_read_in_slices(complete, running, monkeypatch):
+    own = running.service.language_models["rnn"]
+    kinds, ask = [], own.ask
+    monkeypatch.setattr(
+        own, "ask", lambda ticket, kind, call, size: kinds.append(kind) or ask(ticket, kind, call, size)
+    )
+    monkeypatch.setattr(asked_model, "SLICE_SECONDS", 0.0)
+    choice = complete(prompt="the cat", model="rnn", max_tokens=0, echo=True, logprobs=1)["choices"][0]
+    assert "".join(choice["logprobs"]["tokens"]) == "the cat"
+    assert kinds == ["read"] * (len(choice["logprobs"]["tokens"]) + 1)  # the last one is empty
 
 
 def test_a_control_code_changes_what_is_likely(complete, models):

@@ -119,6 +119,19 @@ def test_what_is_wrong_is_said(service, body, status, words, stream):
     assert answer.status_code == status and words in answer.json()["error"]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_drawing_reads_its_image_in_a_long_slot_within_the_limit(service, monkeypatch, stream):
+    gate = service.service.gate
+    taken, enter = [], gate.enter
+    monkeypatch.setattr(gate, "enter", lambda size, long=False: taken.append(long) or enter(size, long))
+    assert ask(service, model="classes", complete=encoded(png(size=900)), stream=stream).status_code == 200
+    huge = io.BytesIO()
+    Image.new("L", (4001, 4000)).save(huge, format="PNG")
+    answer = ask(service, model="classes", complete=encoded(huge.getvalue()), stream=stream)
+    assert answer.status_code == 400 and "the image has 4,001 × 4,000 pixels" in answer.json()["error"]
+    assert taken == [True, True]
+
+
 def test_the_models_are_listed(service):
     listed = httpx.get(f"{service.url}/v1/models").json()["image_generators"]
     assert [one["name"] for one in listed] == [*KINDS] and listed[0]["labels"] == CLASSES[:3]

@@ -1,11 +1,13 @@
 """/v1/images: classes, what is looked at, and what is wrong with a request."""
 
 import base64
+import io
 
 import httpx
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from heed.products.image_trace import look, rollout
 from heed.service.http.image_models import ServedImageModel
@@ -101,6 +103,61 @@ def test_what_is_wrong_is_said(service, path, body, status, words):
         body = {**body, "model": "vit"}
     answer = ask(service, path, body)
     assert answer.status_code == status and words in answer.json()["error"]
+
+
+def solid(width: int, height: int, form: str = "PNG") -> bytes:
+    """An image of few bytes and many pixels."""
+    out = io.BytesIO()
+    Image.new("L", (width, height)).save(out, format=form)
+    return out.getvalue()
+
+
+def test_a_large_photo_is_classified(service):
+    photo = png(size=900)
+    assert len(photo) > 2_000_000  # more than a body without a file may have
+    for path in ("classify", "look"):
+        assert ask(service, path, {"image": encoded(photo), "model": "vit"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("images", "words"),
+    [
+        ([solid(4001, 4000)], "the image has 4,001 × 4,000 pixels, and at most 16,000,000 are decoded"),
+        ([png(), solid(8000, 8000)], "image 2 has 8,000 × 8,000 pixels"),
+        ([solid(4000, 4000)] * 5, "the images have 80,000,000 pixels; the limit per request is 64,000,000"),
+        ([solid(8, 8, "EPS")], "the image is in the format EPS; use PNG, JPEG"),
+    ],
+)
+def test_small_files_of_many_pixels_are_refused_by_their_headers(service, images, words, monkeypatch):
+    monkeypatch.setattr(Image.Image, "load", None)  # nothing is decoded
+    answer = ask(service, "classify", {"image": [encoded(own) for own in images], "model": "vit"})
+    assert answer.status_code == 400 and words in answer.json()["error"]
+
+
+def test_an_image_costs_by_its_pixels_too(service, monkeypatch):
+    own = service.service.image_models["vit"]
+    submitted, submit = [], own.worker.submit
+
+    def seen(ticket, key, items, sizes, costs=None):
+        submitted.append((sizes, costs or sizes))
+        return submit(ticket, key, items, sizes, costs)
+
+    monkeypatch.setattr(own.worker, "submit", seen)
+    answer = ask(service, "classify", {"image": [encoded(png()), encoded(solid(1000, 1000))], "model": "vit"})
+    assert answer.status_code == 200
+    ask(service, "look", {"image": encoded(solid(1000, 1000)), "model": "vit"})
+    [(sizes, costs), (looked, _)] = submitted
+    assert sizes == [17, 17] and costs[0] < 17 + 1000 * 1500 / own.weights
+    assert costs[1] - 17 == pytest.approx(1e6 * 750 / own.weights) and looked[0] == round(4 * 17 + costs[1] - 17)
+
+
+def test_many_bytes_of_images_do_not_take_the_slot_of_short_requests(service, monkeypatch):
+    gate = service.service.gate
+    taken, enter = [], gate.enter
+    monkeypatch.setattr(gate, "enter", lambda size, long=False: taken.append(long) or enter(size, long))
+    for image in (png(), png(size=300)):
+        ask(service, "classify", {"image": encoded(image), "model": "vit"})
+    assert taken == [False, True]
 
 
 def test_the_models_are_listed_with_their_classes(service):

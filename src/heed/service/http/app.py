@@ -56,7 +56,8 @@ OPENAI = (
     "/v1/models/",
     "/v1/audio/",
 )  # whose clients expect errors in another shape
-FILES = ("/translate_file", "/v1/audio/transcriptions")  # whose bodies are files
+IMAGES = ("/v1/images/classify", "/v1/images/look", "/v1/images/draw")
+FILES = ("/translate_file", "/v1/audio/transcriptions", *IMAGES)  # whose bodies are files
 log = logging.getLogger("heed.service")
 
 

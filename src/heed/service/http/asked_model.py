@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 
 from torch import nn
 
+from heed.products.product import Work
 from heed.products.text_trace import TextTrace
 from heed.service.http.limits import Refusal
 from heed.service.http.queue import BatchWorker, OnBatch, Ticket, wait_for_results
 
 MAX_ATTENTION_WEIGHTS = 2_000_000  # of a text that is inspected
 SIZE_FIELDS = ("layers", "heads", "dim")
+Result = TypeVar("Result")
 SLICE_SECONDS = 0.05  # that a request has the model for, unless one step takes longer
 
 
@@ -47,6 +49,20 @@ class AskedModel:
         if error is not None:
             raise error
         return result
+
+    def ask_in_slices(self, ticket: Ticket, kind: str, work: Work[Result], size: int) -> Result:
+        """The result of work that goes on slice by slice, each of this size: other requests run between them, and it
+        ends when nobody waits for it.
+        """
+        results: list[Result] = []
+
+        def parts() -> Work[None]:
+            results.append((yield from work))
+
+        found = parts()
+        while self.ask(ticket, kind, lambda: next_slice(found), size):
+            pass
+        return results[0]
 
     def check_inspectable(self, tokens: int) -> None:
         """Refuse a text with too many attention weights to show."""

@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,8 +157,7 @@ class Completion:
         """The text of a prompt and, if requested, its tokens."""
         given, tokens = self.given[number], []
         if self.body.logprobs is not None:
-            read: Callable[[], Any] = lambda: self.model.generator.read_prompt(prompt, self.body.logprobs)  # noqa: E731
-            tokens = self.model.ask(ticket, "call", read, len(prompt.ids))
+            tokens = self.model.read_prompt(ticket, prompt, self.body.logprobs)
         text = "".join(token.text for token in tokens) if tokens else self.model.generator.decode(prompt.text)
         return text if tokens or not isinstance(given, str) else given, tokens
 

@@ -64,7 +64,7 @@ def router(service: Service) -> APIRouter:
         seed = secrets.randbelow(2**31) if body.seed is None else body.seed
         options = _options(body, seed)
         if body.stream:
-            parts = service.stream(size, lambda ticket: model.draw(ticket, body.count, **options))
+            parts = service.stream(size, lambda ticket: model.draw(ticket, body.count, **options), long=True)
             first = await anext(parts)  # what is wrong with a request is said before the stream begins
             head = _head(model, body, seed) | await _kept(model, options)
             events = _events(head, first, parts)

@@ -1,6 +1,7 @@
 """Served image models: classifiers, which batch images of all requests, and generators."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,27 @@ from heed.products.image_generator import ImageGenerator
 from heed.products.image_trace import ImageLook, look
 from heed.service.http.asked_model import AskedModel, next_slice
 from heed.service.http.queue import BatchWorker, Ticket, wait_for_results
+from heed.vocabularies.images import UnreadableImage, measure
 
+MAX_PIXELS = 16_000_000  # of an image
+MAX_ALL_PIXELS = 64_000_000  # of all images of a request
+PIXEL_FLOPS = 1500  # that take a CPU as long as reading a pixel: 30 ns
 SLICE_TURNS = 8  # that a slice counts as in the queue, for each image
+
+
+def count_pixels(images: Sequence[bytes]) -> list[int]:
+    """The pixels of each image, by their headers; a few kilobytes of file may decode to gigabytes."""
+    found = []
+    for number, image in enumerate(images, 1):
+        try:
+            found.append(measure(image, MAX_PIXELS))
+        except UnreadableImage as error:
+            raise ValueError(f"{f'image {number}' if len(images) > 1 else 'the image'} {error}") from None
+    if sum(found) > MAX_ALL_PIXELS:
+        raise ValueError(
+            f"the images have {sum(found):,} pixels; the limit per request is {MAX_ALL_PIXELS:,}: send fewer, or smaller ones"
+        )
+    return found
 
 
 class ServedImageModel(AskedModel):
@@ -44,7 +64,8 @@ class ServedImageModel(AskedModel):
     def classify(self, ticket: Ticket, images: list[bytes]) -> list[Any]:
         """The classes of each image."""
         size = self.model.config.max_length
-        futures = self.worker.submit(ticket, ("classify",), images, [size] * len(images))
+        costs = [size + self._reading(own) for own in count_pixels(images)]
+        futures = self.worker.submit(ticket, ("classify",), images, [size] * len(images), costs)
         found = []
         for number, (result, error) in enumerate(wait_for_results(futures, ticket), 1):
             if error is not None:
@@ -53,7 +74,17 @@ class ServedImageModel(AskedModel):
         return found
 
     def look_at(self, ticket: Ticket, image: bytes, layer: int | None) -> ImageLook:
-        return self.ask(ticket, "call", lambda: look(self.product, image, layer), 4 * self.model.config.max_length)
+        [pixels] = count_pixels([image])
+        size = 4 * self.model.config.max_length + round(self._reading(pixels))
+        return self.ask(ticket, "call", lambda: look(self.product, image, layer), size)
+
+    def _reading(self, pixels: int) -> float:
+        """The tokens of plain work, two operations per weight, that take as long as reading so many pixels."""
+        return pixels * PIXEL_FLOPS / (2 * self.weights)
+
+    @cached_property
+    def weights(self) -> int:
+        return sum(weight.numel() for weight in self.model.parameters())
 
     def facts(self) -> dict[str, Any]:
         """Its entry in /v1/models."""
@@ -61,7 +92,7 @@ class ServedImageModel(AskedModel):
         return {
             "name": self.name,
             "kind": type(self.model).__name__.lower(),
-            "weights": sum(weight.numel() for weight in self.model.parameters()),
+            "weights": self.weights,
             "layers": config.layers,
             "heads": config.heads,
             "dim": config.dim,
@@ -83,6 +114,7 @@ class ServedImageGenerator(AskedModel):
 
     def draw(self, ticket: Ticket, count: int, **options: Any) -> Iterator[np.ndarray]:
         """The values of the next steps as bytes (steps, count, values of a step), slice by slice."""
+        count_pixels([own for name in ("complete", "enlarge") if (own := options.get(name)) is not None])
         found = self.product.draw(count, **options)
         while steps := self.ask(ticket, "draw", lambda: next_slice(found), SLICE_TURNS * count):
             yield torch.stack(steps).to(torch.uint8).cpu().numpy()

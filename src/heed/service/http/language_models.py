@@ -6,7 +6,7 @@ from typing import Any
 from heed.products.generator import Generator
 from heed.products.prompts import Prompt
 from heed.products.text_trace import TextTrace
-from heed.products.writing import Piece
+from heed.products.writing import Piece, Token
 from heed.service.http.asked_model import AskedModel, next_slice
 from heed.service.http.queue import Ticket
 
@@ -31,6 +31,14 @@ class ServedLanguageModel(AskedModel):
         while pieces := self.ask(ticket, "write", lambda: next_slice(found), size):
             yield from pieces
             size = SLICE_TOKENS * len(prompts) * count
+
+    def read_prompt(self, ticket: Ticket, prompt: Prompt, likely: int) -> list[Token]:
+        """The tokens of a prompt, with how likely each was."""
+        found, tokens, size = self.generator.read_prompt(prompt, likely), [], len(prompt.ids)
+        while part := self.ask(ticket, "read", lambda: next_slice(found), size):
+            tokens += part
+            size = SLICE_TOKENS
+        return tokens
 
     def look(self, ticket: Ticket, text: str, code: str | None) -> TextTrace:
         tokens = len(self.generator.prompt(text, code).ids)

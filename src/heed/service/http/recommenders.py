@@ -38,10 +38,10 @@ class ServedRecommender(AskedModel):
         product.items.search(product.items.names[0])
 
     def history(self, user: str | None, items: Sequence[str], leave_out: bool) -> list[int]:
-        """The ids of a user's history, or of the given items."""
+        """The ids of a user's history, or of the given items. No similar items are looked for: others would wait."""
         if user is not None:
             return self.product.history(user)
-        return self.product.items.known(items) if leave_out else self.product.items.encode(items)
+        return self.product.items.known(items) if leave_out else self.product.items.encode(items, hints=False)
 
     def recommend(self, ticket: Ticket, asked: Sequence[ItemsAfter], exclude_seen: bool) -> list[dict[str, Any]]:
         """Recommendations after each history. Those with and without `exclude_seen` do not share a batch."""

@@ -165,9 +165,13 @@ class Service:
             raise ClientDisconnected
         raise Refusal(503, self._too_slow(), 5)
 
-    async def stream(self, characters: int, work: Callable[[Ticket], Iterator[Any]]) -> AsyncIterator[Any]:
-        """What `work` yields in a thread, as it arrives; it is cancelled if nobody reads on or the time is up."""
-        ticket, loop, items = self.gate.enter(characters), asyncio.get_running_loop(), asyncio.Queue()
+    async def stream(
+        self, characters: int, work: Callable[[Ticket], Iterator[Any]], long: bool = False
+    ) -> AsyncIterator[Any]:
+        """What `work` yields in a thread, as it arrives; it is cancelled if nobody reads on or the time is up. `long`
+        as in `run`.
+        """
+        ticket, loop, items = self.gate.enter(characters, long), asyncio.get_running_loop(), asyncio.Queue()
         end = loop.time() + self.limits.seconds
         self.metrics.characters.add(characters)
 
