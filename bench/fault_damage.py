@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-FLIPS = 2  # of each file
-TEXT_FLIPS = 4  # of each file of settings
+FLIPS = 1  # of each file, besides its last bit
+TEXT_FLIPS = 3  # of each file of settings
 SILENT_FLIPS = 40  # of a file whose size and time are all that the next command looks at
 TEXTS = (".json", ".toml")
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -63,12 +64,14 @@ def prepare(config: InteractionsConfig, tell: Callable[[str, int | None], None])
 
     def make(folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            open_log(config, tell, folder.parent) as log,
-            temporary_folder(folder.parent) as work,
-        ):
+        with ExitStack() as temporary:
+            log = temporary.enter_context(open_log(config, tell, folder.parent))
+            work = temporary.enter_context(temporary_folder(folder.parent))
             tell("splitting interactions", 0)
-            _write(folder, split(log, config, Path(work)), dict(log.counts))
+            found = split(log, config, Path(work))
+            with atomic_folder(folder, "keep") as part:
+                _write(part, found, dict(log.counts))
+                temporary.close()  # before the folder counts: nobody would remove what a process killed in between left
 
     return key, cached(f"interactions-{key}", PreparedLog, make, tell)
 
@@ -82,13 +85,12 @@ def _write(folder: Path, found: SplitLog, counts: dict[str, int]) -> None:
         "counts": counts,
         "limits": found.limits,
     }
-    with atomic_folder(folder, "keep") as part:
-        for name in ARRAYS:
-            np.save(part / f"{name}.npy", found.arrays[name], allow_pickle=False)
-        for name, names in (("items.txt", found.items), ("users.txt", found.users)):
-            (part / name).write_text("".join(f"{one}\n" for one in names), "utf-8", newline="\n")
-        (part / "log.json").write_text(json.dumps(facts, indent=2), "utf-8", newline="\n")
-        write_sums(part)
+    for name in ARRAYS:
+        np.save(folder / f"{name}.npy", found.arrays[name], allow_pickle=False)
+    for name, names in (("items.txt", found.items), ("users.txt", found.users)):
+        (folder / name).write_text("".join(f"{one}\n" for one in names), "utf-8", newline="\n")
+    (folder / "log.json").write_text(json.dumps(facts, indent=2), "utf-8", newline="\n")
+    write_sums(folder)
 
 
 def _names(path: Path) -> list[str]:
