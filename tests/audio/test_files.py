@@ -81,6 +81,13 @@ def test_what_is_no_sound_is_refused(tmp_path, content, words):
         read(tmp_path / "a.wav")
 
 
+@pytest.mark.parametrize("values", [[3e38, 3e38], [np.inf, -np.inf], [np.nan, 0]])
+def test_channels_whose_average_is_no_sound_are_refused_without_a_warning(values):
+    data = wav(np.array(values, "<f4").tobytes(), kind=3, channels=2, bits=32)
+    with pytest.raises(ValueError, match="not finite, or far outside"):
+        decode(io.BytesIO(data), "a.wav")
+
+
 def test_without_soundfile_wav_is_read_and_the_rest_is_refused(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "soundfile", None)
     write_wav(tmp_path / "a.wav", TONE, 16_000)

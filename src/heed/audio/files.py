@@ -84,8 +84,9 @@ def _decode(file: BinaryIO, name: str, bounds: Bounds) -> Sound:
 
 
 def _mono(channels: np.ndarray) -> np.ndarray:
-    """The average of the channels (samples, channels)."""
-    return channels.mean(axis=1, dtype=np.float32) if channels.shape[1] > 1 else channels[:, 0]
+    """The average of the channels (samples, channels). One that is no number, or too large, is refused later."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return channels.mean(axis=1, dtype=np.float32) if channels.shape[1] > 1 else channels[:, 0]
 
 
 def write_wav(path: Path, samples: np.ndarray, rate: int) -> None:
