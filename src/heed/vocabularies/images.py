@@ -83,9 +83,7 @@ def _reported(max_pixels: int) -> Iterator[None]:
 
 
 def is_grey(path: Path, max_pixels: int = MAX_PIXELS) -> bool:
-    """Whether an image is grey by its header, which is all that is read. One that cannot be read counts as grey: it is
-    left out.
-    """
+    """Whether an image is grey by its header: nothing is decoded. One that cannot be read counts as grey: it is left out."""
     try:
         with _reported(max_pixels), _opened(_contents(path, max_pixels), max_pixels) as opened:
             return opened.mode in ("1", "L", "LA") or opened.mode.startswith("I")
