@@ -9,7 +9,7 @@ from torch import nn
 from heed.models import MODELS, adapt, folder
 from heed.models.electra import ElectraConfig, generator_config
 from heed.models.encoder_heads import HEADS, LABELLED
-from heed.nn.attention import record
+from heed.nn.attention import Attention, record
 from heed.nn.packing import SequenceOffsets
 from heed.nn.transformer import Layer, SharedStack
 
@@ -223,6 +223,23 @@ def test_a_generator_has_a_fraction_of_the_widths():
         ElectraConfig(vocab_size=9, generator_fraction=0.0)
     with pytest.raises(ValueError, match="the model has no generator: its head is 'masked', not 'joint'"):
         made("electra").generator_states(draw(1, 5))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_keys_that_start_as_queries_let_near_tokens_attend_to_each_other(name):
+    own, sizes = MODELS[name], {**SMALL, **BLOCKS.get(name, {}), "dim": 128, "heads": 2, "hidden": 40, "max_length": 64}
+    torch.manual_seed(0)
+    model = own.model(own.config(**sizes, init_positions="sinusoids", init_keys="queries"))
+    layers = [part for part in model.modules() if isinstance(part, Attention)]
+    assert layers and all(torch.equal(part.q.weight, part.k.weight) for part in layers)
+    x = torch.randn(2000, 128)
+    scores = [(part.q(x) * part.k(x)).sum(1).mean().item() / 2 / 64**0.5 for part in layers]  # of a token with itself
+    assert scores == pytest.approx([2.5] * len(layers), rel=0.1)
+    place = torch.nn.functional.layer_norm(model.positions(0, 64), (model.positions(0, 64).shape[1],))
+    near = (place @ place.T).diagonal(1).mean() - (place @ place.T).diagonal(40).mean()
+    assert near > 0.2 * place.shape[1]
+    usual = own.model(own.config(**sizes))
+    assert not any(torch.equal(part.q.weight, part.k.weight) for part in usual.modules() if isinstance(part, Attention))
 
 
 @pytest.mark.parametrize("name", ENCODERS)

@@ -12,6 +12,7 @@ from heed.data.packing import pack
 from heed.kernels.fused_model import supports_packing
 from heed.models.albert import Albert, AlbertConfig
 from heed.models.bert import Bert, BertConfig
+from heed.models.electra import Electra, ElectraConfig
 from heed.models.gpt2 import GPT2, GPT2Config
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.models.transformer import Transformer, TransformerConfig
@@ -24,12 +25,14 @@ from heed.tasks.classification import Classification, ClassificationSettings
 from heed.tasks.image_classification import ImageClassification, ImageClassificationSettings, ImageLoss
 from heed.tasks.language import LanguageModelling, LanguageSettings
 from heed.tasks.masked import MaskedLanguage, MaskedLoss
+from heed.tasks.replaced_tokens import ReplacedTokens, ReplacedTokensLoss
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
 from heed.tasks.text_losses import LabelLoss, PackedTextLoss, TextLoss
 from heed.tasks.translation import Translation, TranslationSettings
 from heed.training.config import TrainingConfig
 from heed.training.distributed import Sharded, SingleProcess
 
+ROWS = {"vocab_size": 20, "dim": 32, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
 CPU, CUDA = SingleProcess(), SingleProcess(torch.device("cuda"))
 
 
@@ -159,17 +162,28 @@ def test_texts_to_classify_can_be_packed_and_then_a_gpu_has_the_accelerated_step
         plan_for(CPU, decoder, objective, CLASSIFICATION, packed=True)
 
 
-def test_rows_to_pretrain_on_have_the_accelerated_step_if_asked_for():
-    sizes = {"vocab_size": 20, "dim": 32, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
+def test_rows_of_masked_words_have_the_accelerated_step_on_a_gpu_where_the_model_can():
+    bert, albert = Bert(BertConfig(**ROWS)), Albert(AlbertConfig(**ROWS))
     task, objective = MaskedLanguage(MaskedLanguage.Settings()), MaskedLoss()
-    bert, albert = Bert(BertConfig(**sizes)), Albert(AlbertConfig(**sizes))
-    found = plan_for(CUDA, bert, objective, task, precision="bfloat16")
-    assert found.captured and not found.accelerated
-    found = plan_for(CUDA, bert, objective, task, precision="bfloat16", packed=True)
-    assert found.accelerated and not found.captured
+    for settings in ({}, {"packed": True}):
+        found = plan_for(CUDA, bert, objective, task, precision="bfloat16", **settings)
+        assert found.accelerated and not found.captured and found.grouping is plan
+    for encoder, settings in ((bert, {"packed": False}), (bert, {"precision": "float32"}), (albert, {})):
+        found = plan_for(CUDA, encoder, objective, task, **{"precision": "bfloat16", **settings})
+        assert found.captured and not found.accelerated
     for workers, encoder in ((CPU, bert), (CUDA, albert)):
         with pytest.raises(ValueError, match="does not support packed training"):
             plan_for(workers, encoder, objective, task, precision="bfloat16", packed=True)
+
+
+def test_rows_of_replaced_tokens_have_the_accelerated_step_only_if_asked_for():
+    task, electra = (
+        ReplacedTokens(ReplacedTokens.Settings()),
+        Electra(ElectraConfig(**{**ROWS, "dim": 64}, head="joint")),
+    )
+    for packed in (None, True):
+        found = plan_for(CUDA, electra, ReplacedTokensLoss(50.0, 0), task, precision="bfloat16", packed=packed)
+        assert found.accelerated is (packed is True) and found.captured is (packed is None)
 
 
 @pytest.mark.parametrize("able", [False, True])

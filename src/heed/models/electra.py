@@ -48,6 +48,9 @@ class ElectraConfig:
     norm_eps: float = 1e-12  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     init_positions: Literal["normal", "sinusoids"] = "normal"  # what learned positions start as
+    init_keys: Literal["normal", "queries"] = (
+        "normal"  # queries: keys start equal to queries, so similar and near tokens attend to each other
+    )
     generator_fraction: float = 0.25  # width and heads of the generator, relative to the discriminator
     head: str = from_data("masked")
     labels: int = from_data()

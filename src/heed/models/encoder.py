@@ -55,6 +55,8 @@ class Encoder(nn.Module):
         init.normal(self, self.config.init_std)
         if self.config.init_positions == "sinusoids":
             init.sinusoidal(self.positions, self.config.init_std)
+        if self.config.init_keys == "queries":
+            init.keys_as_queries(self)
 
     def encode_text(
         self, tokens: Tokens, valid: Valid = None, segments: Tokens | None = None

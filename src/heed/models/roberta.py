@@ -38,6 +38,9 @@ class RobertaConfig:
     norm_eps: float = 1e-5  # epsilon of layer norm
     init_std: float = 0.02  # standard deviation of the initial weights
     init_positions: Literal["normal", "sinusoids"] = "normal"  # what learned positions start as
+    init_keys: Literal["normal", "queries"] = (
+        "normal"  # queries: keys start equal to queries, so similar and near tokens attend to each other
+    )
     pad: int = from_data(1)
     head: str = from_data("masked")
     labels: int = from_data()

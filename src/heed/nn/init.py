@@ -12,7 +12,12 @@ import math
 import torch
 from torch import nn
 
+from heed.nn.attention import Attention
 from heed.nn.positions import Learned, sinusoids
+
+SELF_SCORE = (
+    2.5  # a token with itself, at the start: with 128 tokens, its neighbours then have several times the average weight
+)
 
 
 @torch.no_grad()
@@ -48,3 +53,12 @@ def sinusoidal(positions: Learned, std: float) -> None:
     """Start learned positions as sinusoids of this size, so that near positions are alike and a matrix can shift them."""
     rows = positions.places.weight[positions.offset :]
     rows.copy_(sinusoids(*rows.shape) * (std * math.sqrt(2)))
+
+
+@torch.no_grad()
+def keys_as_queries(model: nn.Module) -> None:
+    """Start each key matrix equal to the query matrix, so that similar and near tokens attend to each other (as in Trockman and Kolter, 2023)."""
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.q.weight.normal_(0.0, math.sqrt(SELF_SCORE / (module.q.in_features * math.sqrt(module.width))))
+            module.k.weight.copy_(module.q.weight)

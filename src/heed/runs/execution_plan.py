@@ -95,7 +95,13 @@ def plan_execution(
     packable = hasattr(objective, "packed") and all(_packs(objective, one, most) for one in models)
     longest = min(one.config.max_length for one in models)
     asked = t.packed or not getattr(objective, "few_shapes", False)  # labelled texts are packed only then
-    rows = bool(t.packed) and cuda and getattr(objective, "rows_of_text", False) and fused_model.supports(model)
+    preferred = t.packed is None and getattr(objective, "prefers_packing", False)
+    rows = (
+        cuda
+        and bool(t.packed or preferred)
+        and getattr(objective, "rows_of_text", False)
+        and fused_model.supports(model)
+    )
     if t.packed and not (packable or rows):
         raise ValueError(
             "training.packed is true, but this task or model does not support packed training: remove the setting"
@@ -110,9 +116,8 @@ def plan_execution(
         and t.packed is not False
     )
     missing = _missing(model, most) if accelerated else ""
-    prefers = t.packed is None and packable and getattr(objective, "prefers_packing", False)
     accelerated = accelerated and not missing
-    packed = packable and bool(t.packed or prefers or accelerated)
+    packed = packable and bool(t.packed or preferred or accelerated)
     few = getattr(task, "equal_batches", False) or (packed and getattr(objective, "few_shapes", False))
     captured = (
         cuda

@@ -30,6 +30,7 @@ class MaskedLoss:
 
     pair_weight: float = 0.0
     rows_of_text: ClassVar = True
+    prefers_packing: ClassVar = True  # twice as fast with BERT on an H200
 
     @property
     def parts(self) -> tuple[str, ...]:
