@@ -36,6 +36,13 @@ def evaluate(run: Path, files: Sequence[str], out: Path, options: Sequence[str] 
     return (*command, "--out", str(out), *options)
 
 
+def finished(folder: Path) -> set[str]:
+    """The names of the jobs that ended well."""
+    path = folder / "jobs.jsonl"
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
+    return {row["name"] for row in rows if row["code"] == 0}
+
+
 class Jobs:
     """What is to be done, in order of importance. `folder/jobs` has the output of each job, `folder/jobs.jsonl` how each ended."""
 
@@ -43,7 +50,7 @@ class Jobs:
         self.waiting, self.folder, self.at_once = list(jobs), folder, at_once
         self.running: dict[str, tuple[Job, subprocess.Popen, float]] = {}
         (folder / "jobs").mkdir(parents=True, exist_ok=True)
-        self.ended = {name: code for name, code in self._record() if code == 0}
+        self.ended = dict.fromkeys(finished(folder), 0)
         self.waiting = [job for job in self.waiting if job.name not in self.ended]
 
     def run(self, seconds: float = float("inf")) -> bool:
@@ -101,9 +108,3 @@ class Jobs:
             print(f"{name}: exit {row['code']} after {row['seconds']} s, {len(self.waiting)} waiting", flush=True)
             with (self.folder / "jobs.jsonl").open("a", encoding="utf-8", newline="\n") as record:
                 record.write(json.dumps(row) + "\n")
-
-    def _record(self) -> Iterable[tuple[str, int]]:
-        path = self.folder / "jobs.jsonl"
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-            row = json.loads(line)
-            yield row["name"], row["code"]

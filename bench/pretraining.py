@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.jobs import Job, Jobs, train
+from bench.jobs import Job, Jobs, finished, train
 from heed.files import write_json
 from heed.training.duration import seconds_of
 
@@ -192,9 +192,10 @@ def score(folder: Path, metrics: Sequence[str]) -> dict[str, float]:
 
 
 def table(options: argparse.Namespace) -> list[str]:
-    """The scores as Markdown; a cell has the mean of the seeds and each of them."""
+    """The scores as Markdown; a cell has the mean of the seeds and each of them. Runs that were stopped do not count."""
+    done = finished(options.out)
     lines = ["| | metric | " + " | ".join(TUNED) + " |", "|---|---|" + "--:|" * len(TUNED)]
-    known = {name: pretrained(options.out, name) for name in MODELS if (options.out / name / "model").exists()}
+    known = {name: pretrained(options.out, name) for name in MODELS if name in done}
     for index, (what, unit, form) in enumerate((("pre-training", "steps", ",d"), ("", "validation loss", ".3f"))):
         cells = [format(known[name][index], form) if name in known else "" for name in TUNED]
         lines.append(f"| {what} | {unit} | " + " | ".join(cells) + " |")
@@ -204,7 +205,7 @@ def table(options: argparse.Namespace) -> list[str]:
             name: [
                 score(options.out / f"{name}-{task}-{seed}", metrics)
                 for seed in range(1, options.seeds + 1)
-                if (options.out / f"{name}-{task}-{seed}" / "model").exists()
+                if f"{name}-{task}-{seed}" in done
             ]
             for name in TUNED
         }
