@@ -228,6 +228,10 @@ def test_what_is_written_is_read_by_their_image_processor(tmp_path):
             "size is 'x'; it must be an integer",
         ),
         ({"size": 14, "do_center_crop": True, "crop_size": {"height": 12}}, "crop_size is .* are square"),
+        (
+            {"do_resize": False, "do_center_crop": True, "crop_size": 12},
+            "do_resize is false with a center crop; heed resizes",
+        ),
         ({"rescale_factor": 0.5}, "rescale_factor is 0.5; heed always divides by 255"),
         ({"resample": 9}, "resample is 9; it must be one of Pillow's numbers"),
         ({"image_std": [0.0, 1.0, 1.0]}, "must be a list of 3 numbers above zero"),

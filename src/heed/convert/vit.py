@@ -153,6 +153,8 @@ def _sizes(settings: Mapping[str, Any]) -> tuple[Any, str, Any]:
     if not cut:
         return size, fit, size
     crop = _square("crop_size", crop)
+    if not settings.get("do_resize", True):
+        raise ValueError("do_resize is false with a center crop; heed resizes images before it crops them")
     if crop > size:
         raise ValueError(f"crop_size is {crop} and size {size}; heed supports no center crop beyond the image")
     return crop, fit, size
