@@ -8,7 +8,7 @@ DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes docs setup-docs test check-all check-mutants check-faults check-lowest check-soak lint lock wheel setup setup-tests browser espeak clean check-fuzz
+.PHONY: demo road notes docs setup-docs test check-all check-mutants check-faults check-lowest check-soak lint lock wheel setup setup-tests system browser espeak clean check-fuzz
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -57,10 +57,12 @@ docs: setup-docs
 	@echo "The site: site/index.html     To read it with search: $(PYTHON) -m http.server --directory site"
 
 # one thread for each process: with more of them than cores, small products wait for each other
-test: setup-tests browser espeak lint
+test:
+	@$(MAKE) --no-print-directory -j2 setup-tests system
+	@$(MAKE) --no-print-directory lint
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-check-all: setup-tests browser espeak lint
+check-all: setup-tests system lint
 	$(VENV)/bin/python -m pytest -m ""
 
 # can the service be worn down? clients of all kinds at once, for a quarter of an hour on an idle machine
@@ -126,6 +128,9 @@ $(VENV)/.heed-docs: $(VENV)/.heed
 	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $@
 
+# what the tests need from the system
+system: browser espeak
+
 # the pages are tested in a browser; tests/chromium.py looks for the same ones
 browser:
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome || test -d /Applications/Chromium.app || \
@@ -135,7 +140,7 @@ browser:
 	  else echo "The pages are tested in a browser: install Chromium or Chrome and put it on PATH" \
 	    "(macOS: brew install --cask chromium; Fedora: dnf install chromium)." >&2; exit 1; fi; } >/dev/null
 
-espeak:
+espeak: | browser  # apt-get runs once at a time
 	@{ command -v espeak-ng || \
 	  if command -v apt-get; then echo "── installing espeak-ng for the tests of speech ──" >&2; \
 	    SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ); $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends espeak-ng; \
