@@ -43,17 +43,20 @@ def options(folder, *more):
     return pretraining.parser().parse_args([*OPTIONS, "--out", str(folder), *more])
 
 
-def finished(folder, rows):
+def trained(folder, rows, code=0):
+    """A run, and how its job ended."""
     (folder / "model").mkdir(parents=True)
+    with (folder.parent / "jobs.jsonl").open("a", encoding="utf-8") as record:
+        record.write(json.dumps({"name": folder.name, "code": code, "seconds": 1.0}) + "\n")
     lines = "".join(json.dumps({"kind": "valid", **row}) + "\n" for row in rows)
     (folder / "log.jsonl").write_text(lines, encoding="utf-8", newline="\n")
 
 
 def test_the_table_has_the_best_validation_of_each_run_and_leaves_failed_runs_empty(tmp_path):
-    finished(tmp_path / "BERT", [{"step": 10, "loss": 5.5}, {"step": 20, "loss": 5.25}])
-    finished(tmp_path / "BERT-CoLA-1", [{"step": 1, "matthews": 10.0, "accuracy": 70.0}, {"step": 2, "matthews": 8.0, "accuracy": 71.0}])  # fmt: skip
-    finished(tmp_path / "BERT-CoLA-2", [{"step": 1, "matthews": 20.0, "accuracy": 72.0}])
-    (tmp_path / "BERT-CoLA-3").mkdir()  # it failed
+    trained(tmp_path / "BERT", [{"step": 10, "loss": 5.5}, {"step": 20, "loss": 5.25}])
+    trained(tmp_path / "BERT-CoLA-1", [{"step": 1, "matthews": 10.0, "accuracy": 70.0}, {"step": 2, "matthews": 8.0, "accuracy": 71.0}])  # fmt: skip
+    trained(tmp_path / "BERT-CoLA-2", [{"step": 1, "matthews": 20.0, "accuracy": 72.0}])
+    trained(tmp_path / "BERT-CoLA-3", [{"step": 1, "matthews": 90.0, "accuracy": 90.0}], code=-15)  # it was stopped
     _, _, steps, losses, matthews, accuracy = pretraining.table(options(tmp_path, "--tasks", "CoLA"))
     assert steps.split(" | ")[:4] == ["| pre-training", "steps", "20", ""] and " 5.250 " in losses
     assert "| 15.0 (10.0, 20.0) |" in matthews and "| 71.0 (70.0, 72.0) |" in accuracy
@@ -81,8 +84,8 @@ def test_a_pretraining_on_short_rows_is_continued_on_long_ones(tmp_path):
     )
     assert then.index("training.rate=0.0005") < then.index("training.rate=0.001")  # the later one counts
     assert not any(part.startswith(("model.", "subwords.")) for part in then)  # they are those of the first
-    finished(tmp_path / "short-BERT", [{"step": 30, "loss": 6.0}])
-    finished(tmp_path / "BERT", [{"step": 20, "loss": 5.5}])
+    trained(tmp_path / "short-BERT", [{"step": 30, "loss": 6.0}])
+    trained(tmp_path / "BERT", [{"step": 20, "loss": 5.5}])
     assert pretraining.pretrained(tmp_path, "BERT") == (50, 5.5)
 
 

@@ -21,10 +21,12 @@ PROCESSING = {"size": {"height": 8, "width": 8}, "image_mean": [0.4, 0.5, 0.6], 
 
 @pytest.fixture
 def cached(tmp_path, monkeypatch):
-    """A function that puts a ViT into the cache, of a hub that nobody can reach, and gives its folder."""
+    """A function that puts a ViT into the cache and gives its folder. The hub is not asked: listing the files of a commit
+    is tried for a minute.
+    """
     monkeypatch.setenv("HEED_CACHE", str(tmp_path / "heed"))
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
 
     def put(kind, name):
