@@ -64,7 +64,7 @@ class Answerer(Product):
         self.model, self.facts, self.vocabulary = model, facts or {}, aligned_vocabulary(vocabulary)
         sizes, most = sizes or WindowSizes(), model.config.max_length
         self.sizes = sizes._replace(max_length=min(sizes.max_length, most))
-        self.max_answer, self.threshold = max_answer, threshold
+        self.max_answer, self.threshold = min(max_answer, most), threshold
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Answerer":

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from heed import config as settings
 from heed.data.batching import pad
 from heed.data.pretraining import MaskedBatch, PairSettings, masked_batches
 from heed.data.readers import Line
@@ -179,7 +180,7 @@ class MaskFiller(Product):
         known = {field.name for field in fields(PairSettings)}
         stated = {name: value for name, value in self.facts.get("pretraining", {}).items() if name in known}
         length = min(PairSettings.length, self.model.config.max_length)
-        return PairSettings(**({"length": length} | stated))
+        return settings.read(PairSettings, {"length": length} | stated, "config.json: pretraining.")
 
     def evaluate(
         self, lines: Sequence[str], *, seed: int = 0, batch_tokens: int = 8192, samples: int = 1000
@@ -192,7 +193,9 @@ class MaskFiller(Product):
         made = masked_batches(text, self.vocabulary, s, batch_tokens=max(batch_tokens, s.length), seed=seed)
         batches = list(made.one_epoch())
         if has_generator(self.model):
-            weight = self.facts.get("pretraining", {}).get("weight", 50.0)
+            weight = settings.typed_value(
+                float, self.facts.get("pretraining", {}).get("weight", 50.0), "config.json: pretraining.weight"
+            )
             found, measure = measure_replaced(self.model, batches, self.special.pad), measure_detection(weight)
         else:
             found, measure = measure_masked(self.model, batches), measure_words
