@@ -127,6 +127,8 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
                 f"{args.source} has {len(sources):,} lines and {path} {len(reference):,}: they must correspond line by "
                 "line"
             )
+    if not any(line.strip() for reference in references for line in reference):
+        raise ValueError(f"{args.reference[0]} has only empty lines: there is nothing to compare with")
     options = {"lowercase": args.lowercase, "tokenize": args.tokenize}
     metrics(**options)  # a tokenizer that is not there is reported before anything is translated
     translations, translator = _translations(args.system, sources, args)
