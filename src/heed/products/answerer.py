@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from heed.data.answers import MAX_ANSWER, QuestionInput, WindowSizes, question_inputs
 from heed.data.batching import text_inputs
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.product import Product, aligned_vocabulary, in_batches, single
 from heed.vocabularies.vocabulary import Vocabulary, trim_span
@@ -121,6 +122,7 @@ class Answerer(Product):
         device = next(self.model.parameters()).device
         parts = [part.to(device) for part in text_inputs(rows, self.vocabulary.special)]
         logits: Tensor = self.model.find_answer(*parts).double().cpu()
+        check_outputs(logits, infinite=True)  # where no answer may be
         return [own[: int(size)].numpy() for own, size in zip(logits, parts[1].sum(dim=1), strict=True)]
 
     def best(

@@ -15,6 +15,7 @@ from heed.data.batching import text_inputs
 from heed.data.labelled import Arrange, as_given, both_orders, shorten
 from heed.data.prepare import TableReader
 from heed.evaluation import classification as scores
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
 from heed.products.product import Product, each_batch, single
@@ -176,7 +177,10 @@ class Classifier(Product):
         return each_batch(run, read.inputs, sizes, budget, workers)
 
     def _rows(self, found: Tensor | None) -> Float[Tensor, "n k"]:
-        return torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64) if found is None else found
+        if found is None:
+            return torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64)
+        check_outputs(found)
+        return found
 
     def _split(self, texts: Sequence[Text], before: int = 0) -> list[list[str]]:
         """The parts of each text."""

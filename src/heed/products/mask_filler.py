@@ -29,6 +29,7 @@ from heed.evaluation.masked_words import (
     predict_hidden,
 )
 from heed.models.encoder_heads import HEADS
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.product import Product, as_texts, in_batches, single
 from heed.vocabularies.text_parts import plain
@@ -151,6 +152,7 @@ class MaskFiller(Product):
         states, weights, _ = predict_hidden(self.model, batch)
         logits = F.linear(states, *weights)[:, : len(self.vocabulary)]  # a matrix may have rows to spare
         best = logits.double().softmax(dim=-1).topk(top)
+        check_outputs(best.values)
         counts = (tokens == self.special.mask).sum(dim=1).tolist()
         return list(zip(best.values.cpu().split(counts), best.indices.cpu().split(counts), strict=True))
 
@@ -200,6 +202,7 @@ class MaskFiller(Product):
         else:
             found, measure = measure_masked(self.model, batches), measure_words
         rows = by_row(found)
+        check_outputs(rows, infinite=True)
         if not sum(batch.count for batch in batches):
             raise ValueError("the text is too short: no token of it was hidden")
         unit = "spans" if s.spans else "whole words" if s.whole_words else "tokens"

@@ -164,6 +164,8 @@ class Run:
     def _check(self, progress: loop.Progress) -> None:
         if progress.step % self.recipe.training.valid_every and not self._is_last(progress.step):
             return
+        with self.workers.errors_from_first():  # a model that has diverged has no outputs to validate
+            self.meter.check(progress)
         began = time.monotonic()
         self.report.busy("validating")
         with self.workers.full_model(self.model, self._validated_weights()) as model:
