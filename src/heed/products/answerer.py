@@ -1,6 +1,6 @@
 """Question answering: questions and contexts in, answer spans out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,14 +83,14 @@ class Answerer(Product):
 
     def answer(
         self,
-        pairs: Sequence[tuple[str, str]],
+        pairs: Iterable[tuple[str, str]],
         *,
         n: int = 1,
         threshold: float | None = None,
         batch_tokens: int = 4096,
     ) -> list[Answers]:
         """The `n` best answers to each question in its context. `threshold` overrides the model's own."""
-        inputs = self.inputs(pairs)
+        inputs = self.inputs(pairs := list(pairs))
         return self.finish(pairs, inputs, self.logits(inputs, batch_tokens), n, threshold)
 
     def finish(

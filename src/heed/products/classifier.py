@@ -1,6 +1,6 @@
 """Text classification: texts in; labels, numbers or choices out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -123,11 +123,12 @@ class Classifier(Product):
         return np.array([known[name] for name in labels])
 
     def classify(
-        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
+        self, texts: Iterable[Text], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
     ) -> list[Label]:
         """Classify texts. A text longer than the model allows is refused or, with too_long="cut", truncated. `before`
         is the number of previous texts, for the choice of the engine and for errors.
         """
+        texts = list(texts)
         outputs = self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long, before=before)
         return [self.label(text, row) for text, row in zip(texts, outputs, strict=True)]
 
