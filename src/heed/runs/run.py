@@ -277,6 +277,7 @@ class Run:
         self.history = ValidationHistory(**state["record"])
         self.history.stopped = 0 < self.recipe.training.patience <= self.history.waited
         self.step, self.unvalidated = step, state.get("unvalidated", False)
+        self.files.recorded = {*state.get("kept", [])}
         self.ending.resume(self.history)
         if self.ending.budget is not None:  # "+1h" is a total from here on
             total = dataclasses.replace(self.recipe.training, time=f"{round(self.ending.budget)}s")
