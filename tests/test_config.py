@@ -67,6 +67,7 @@ def test_none_is_a_choice_where_it_is_among_them():
         ({**GOOD, "training": {"steps": True}}, "training.steps: True is not an integer"),
         ({**GOOD, "training": {"steps": None}}, "training.steps: None is not an integer"),
         ({**GOOD, "training": {"steps": 1, "rate": "x"}}, "training.rate: 'x' is not a number"),
+        ({**GOOD, "training": {"steps": 1, "rate": float("nan")}}, "training.rate: nan is not a number"),
         ({**GOOD, "training": {"steps": 1, "fast": 1}}, "training.fast: 1 is not true or false"),
         ({**GOOD, "training": {"steps": 1, "note": 1}}, "training.note: 1 is not text in quotes"),
         ({**GOOD, "training": {"steps": 1, "warmup": "x"}}, "training.warmup: 'x' is not an integer"),

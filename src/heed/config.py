@@ -164,7 +164,7 @@ def typed_value(kind: Any, value: Any, where: str) -> Any:
         if abs(value) >= 1 << 1023:  # what Python cannot make a float of
             raise ValueError(f"{where}: the number is too large")
         return float(value)
-    if type(value) is not kind:
+    if type(value) is not kind or value != value:  # NaN is no setting, and passes comparisons with bounds
         raise ValueError(f"{where}: {value!r} is not {WORDS[kind]}")
     return value
 

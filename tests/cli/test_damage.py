@@ -55,6 +55,18 @@ def test_no_model_is_made_of_damaged_weights(heed, run):
     assert weights(run) == before
 
 
+def test_no_model_is_made_of_fewer_checkpoints_than_were_kept(heed, run):
+    assert finish(heed, run)[0] == 0
+    before = weights(run)
+    shutil.rmtree(run / "checkpoints" / "step-000002")
+    words = ["train", "recipes/phrasebook.toml", "--out", run, "--resume", "--no-report", "--quiet"]
+    for more in (AVERAGED, sets([*TINY, "training.average=2", "training.steps=5"])):
+        code, _, says = heed(*words, *more)
+        assert code != 0
+        assert "step-000002 is missing: the final model cannot be made from it; restore it, or use the last" in says
+        assert weights(run) == before
+
+
 def test_from_a_damaged_checkpoint_a_run_goes_back_and_ends_with_the_same_model(heed, run):
     other = shutil.copytree(run, run.parent / "other")
     flip(other / "checkpoints" / "step-000004" / WEIGHTS)

@@ -260,6 +260,14 @@ def test_references_of_another_length(heed, tmp_path):
     assert "has 1 sentences and references 1 has 2" in err
 
 
+def test_nothing_is_evaluated_on_empty_lines(heed, tmp_path):
+    (tmp_path / "a").write_text("안녕.\n")
+    (tmp_path / "b").write_text(" \n")
+    code, _, err = heed("evaluate", tmp_path / "a", "--reference", tmp_path / "b")
+    assert code == 1
+    assert "b has only empty lines: there is nothing to compare with" in err
+
+
 def test_a_word_that_argparse_does_not_know(heed, trained, capsys):
     with pytest.raises(SystemExit) as error:
         heed("translate", trained, "--beams", "3", "안녕.")

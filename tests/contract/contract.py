@@ -11,17 +11,20 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from heed.cli.main import main
 from heed.models import MODELS
+from heed.models.folder import CONFIG, WEIGHTS
 from heed.models.folder_config import read_config
+from heed.models.outputs import NOT_FINITE
 from heed.runs import recipe as recipes
 from heed.runs.train import run
 from heed.tasks import TASKS
 from heed.training.report import Report
 
 SMALL = {"dim": 16, "heads": 2, "hidden": 24, "encoder_layers": 1, "decoder_layers": 1, "layers": 1}
+SATURATED = ("seq2seq", "rnn-lm")  # whose gates keep the outputs finite, however large the weights
 TRAINING = {
     "steps": 2,
     "valid_every": 1,
@@ -67,9 +70,25 @@ def check_pair(
             answer(verb, folder, words, tmp / f"{folder.name}-{verb}.json", capsys) for folder in (whole, resumed)
         ]
         assert answers[0] == answers[1]
+    if model not in SATURATED:
+        check_overflow(whole, verbs, tmp, capsys)
     other = next(verb for verb in ("classify", "generate", "translate") if verb not in verbs)
     assert main([other, str(whole)]) == 1
     assert f"is {product.noun}: it cannot {other}; use heed {product.verbs[0]}" in capsys.readouterr().err
+
+
+def check_overflow(folder: Path, verbs: dict[str, list[str]], tmp: Path, capsys) -> None:
+    """Weights that are finite, and far too large: no verb gives a result of outputs that are no numbers."""
+    model = shutil.copytree(folder / "model", tmp / "overflow")
+    config, weights = json.loads((model / CONFIG).read_text("utf-8")), load_file(model / WEIGHTS)
+    del config["sha256"]  # as in a folder of another program, which cannot be verified
+    (model / CONFIG).write_text(json.dumps(config), "utf-8")
+    huge = {name: own * (1e25 / own.abs().max().clamp(min=1e-9)) for name, own in weights.items()}
+    save_file(huge, model / WEIGHTS)
+    for verb in verbs.keys() - {"look"}:
+        words = [str(tmp / "out.png") if word in ("OUT", "PNG") else word for word in verbs[verb]]
+        code, says = main([verb, str(model), *words]), " ".join(capsys.readouterr().err.split())
+        assert code == 1 and NOT_FINITE in says, verb
 
 
 def train(recipe: recipes.Recipe, folder: Path, resume: bool = False, console: Console | None = None):

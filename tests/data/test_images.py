@@ -393,7 +393,14 @@ def test_a_processor_comes_back_from_what_config_json_says(tmp_path):
     own = Images(28, 1, (0.5,), (0.25,), "pad", "bicubic")
     facts = json.loads(json.dumps(own.write(tmp_path)))
     assert Images.read_facts(facts, "here") == own
-    for change in ({"size": 0}, {"channels": True}, {"fit": "bend"}, {"mean": [0.1, 0.2]}, {"std": [0.0]}):
+    for change in (
+        {"size": 0},
+        {"channels": True},
+        {"fit": "bend"},
+        {"mean": [0.1, 0.2]},
+        {"std": [0.0]},
+        {"std": [10**400]},
+    ):
         with pytest.raises(ValueError, match=rf"^here\.{next(iter(change))} is "):
             Images.read_facts(facts | change, "here")
 

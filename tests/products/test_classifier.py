@@ -31,6 +31,11 @@ def test_it_reads_no_more_than_what_it_was_trained_on(folder):
     )
 
 
+def test_texts_may_come_from_anywhere(folder):
+    loaded = load(folder, "cpu")
+    assert loaded.classify(text[:5] for text in TEXTS) == loaded.classify([text[:5] for text in TEXTS])
+
+
 def test_a_text_that_is_cut_is_read_to_the_limit(folder):
     own, loaded = classifier(), load(folder, "cpu")
     vocabulary = own.processors["text"]

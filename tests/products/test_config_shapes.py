@@ -28,6 +28,17 @@ WRONG = [
     ({"languages": "ko"}, "languages is 'ko'; it must be a table"),
     ({"trained": 3}, "trained is 3; it must be a table"),
     ({"origin": []}, "origin is []; it must be a table"),
+    ({"trained": {"examples": 3}}, "trained.examples is 3; it must be a list of strings"),
+    ({"pretraining": [1]}, "pretraining is [1]; it must be a table"),
+    ({"stride": None}, "stride is None; it must be an integer of at least 0"),
+    ({"max_answer": "x"}, "max_answer is 'x'; it must be an integer of at least 1"),
+    ({"window": 1.5}, "window is 1.5; it must be an integer of at least 1"),
+    ({"no_answer_threshold": float("nan")}, "no_answer_threshold is nan; it must be a number"),
+    ({"frames_per_token": 10**400}, f"frames_per_token is {10**400}; it must be a number of at least 0"),
+    ({"language": ["ko"]}, "language is ['ko']; it must be text in quotes"),
+    ({"both_orders": 1}, "both_orders is 1; it must be true or false"),
+    ({"columns": [1, [2]]}, "columns is [1, [2]]; it must be the numbers or names of columns"),
+    ({"columns": 3}, "columns is 3; it must be the numbers or names of columns"),
     ({"labels": "good"}, "labels is 'good'; it must be a list of strings"),
 ]  # fmt: skip
 
@@ -53,7 +64,8 @@ def test_a_size_that_is_none_is_said_so(folder):  # noqa: F811
 
 
 def test_what_may_be_left_out_or_be_nothing_is(folder):  # noqa: F811
-    change(folder, max_source=None, languages=None, alignment={"layer": 1, "after": True}, trained={})
+    change(folder, max_source=None, languages=None, alignment={"layer": 1, "after": True}, trained={}, window=None)
+    change(folder, columns={"word": 1, "label": "tag", "time": None}, no_answer_threshold=-1, longest_seconds=0.0)
     assert load(folder, "cpu", "torch").alignment_rows == (1, True)
 
 

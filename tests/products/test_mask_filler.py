@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from heed.data.pretraining import PairSettings
 from heed.products.mask_filler import MaskFiller
 
@@ -17,3 +19,11 @@ def test_a_text_is_hidden_as_in_training_and_else_as_bert_does_it():
     ):
         filler = SimpleNamespace(facts=facts, model=SimpleNamespace(config=SimpleNamespace(max_length=positions)))
         assert MaskFiller.settings.fget(filler) == expected
+
+
+@pytest.mark.parametrize("change", [{"share": "x"}, {"length": None}, {"masked": [1]}])
+def test_training_settings_of_another_type_are_named(change):
+    config = SimpleNamespace(max_length=64)
+    filler = SimpleNamespace(facts={"pretraining": change}, model=SimpleNamespace(config=config))
+    with pytest.raises(ValueError, match=rf"config\.json: pretraining\.{next(iter(change))}: .* is not a"):
+        MaskFiller.settings.fget(filler)

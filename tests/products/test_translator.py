@@ -37,11 +37,17 @@ def test_one_text_gives_one_translation_and_several_a_list(translator, texts):
 
 def test_texts_may_come_from_anywhere(translator, texts):
     assert said(translator.translate(text for text in texts[:3])) == said(translator.translate(texts[:3]))
+    assert translator.score(iter(texts[:2]), iter(texts[1:3])) == translator.score(texts[:2], texts[1:3])
+    assert translator.align_pairs(iter(texts[:2]), iter(texts[1:3])) == translator.align_pairs(texts[:2], texts[1:3])
 
 
 def test_half_a_character_is_refused_with_its_place(translator, texts):
     with pytest.raises(ValueError, match=r"^text 2 has a lone surrogate at position 3 \(U\+D800\)"):
         translator.translate([texts[0], "abc\ud800"])
+    with pytest.raises(ValueError, match=r"has a lone surrogate at position 3"):
+        translator.score([texts[0]], ["abc\ud800"])
+    with pytest.raises(ValueError, match=r"has a lone surrogate at position 3"):
+        translator.translate(texts[0], prefix="abc\ud800")
 
 
 def test_empty_lines_stay_empty_lines(translator, texts):

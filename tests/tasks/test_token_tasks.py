@@ -121,7 +121,7 @@ def test_what_is_left_out_mended_or_split_is_counted(tmp_path):
         (["a B-X\nb\n"], ["a B-X\n"], {}, r"train\.conll, line 2 has 1 column"),
         (["a B-X\n"], ["a B-X\n", "b B-Z\n"], {}, r"valid\.conll, line 3: 'B-Z' is not a label of this model; its labels are O, B-X, I-X"),
         (["a B-X\n"], ["a I-X\n"], {}, r"valid\.conll, line 1: I-X follows the beginning"),
-        (["a B-X\n"], ["-DOCSTART- O\n"], {}, r"valid\.conll: there are no validation examples"),
+        (["a B-X\n"], ["-DOCSTART- O\n"], {}, r"valid\.conll has no sentences: each line should be"),
         (["a O\n"], ["a O\n"], {}, r"data\.train has only O: a tagger needs at least two labels"),
         (["a B-X\n"], ["a B-X\n"], {"max_length": 99}, r"task\.max_length is 99, but the model has 32 positions"),
     ],

@@ -11,14 +11,23 @@ from tests.data.mixed import training
 
 @pytest.mark.parametrize("kind", [kind for kind, module in folder.KINDS.items() if hasattr(module, "learn")])
 def test_a_kind_writes_its_name_and_is_found_by_it(tmp_path, kind):
-    if kind == "words":
-        pair = (words.learn(training(), SubwordsConfig(kind="words")),) * 2
-    elif kind in ("characters", "bytes"):
-        pair = (characters.learn(kind, training(), SubwordsConfig(kind=kind)),) * 2
-    else:
-        pair = folder.learn(kind, training(), 1000)
+    pair = learn(kind)
     assert folder.write(tmp_path, pair) == {"kind": kind}
     assert [vocabulary.key() for vocabulary in folder.read(tmp_path, {"kind": kind})] == [pair[0].key(), pair[1].key()]
+    half = ["fine", "a\ud800b"]
+    if kind in ("words", "characters"):
+        assert pair[0].special.unknown in pair[0].encode(half)[1]
+    else:
+        with pytest.raises(ValueError, match=r"surrogate"):
+            pair[0].encode(half)
+
+
+def learn(kind):
+    if kind == "words":
+        return (words.learn(training(), SubwordsConfig(kind="words")),) * 2
+    if kind in ("characters", "bytes"):
+        return (characters.learn(kind, training(), SubwordsConfig(kind=kind)),) * 2
+    return folder.learn(kind, training(), 1000)
 
 
 def test_an_unknown_kind_is_refused_with_those_that_are_known(tmp_path):

@@ -48,3 +48,11 @@ def test_what_is_written_is_read_back(kind, tmp_path):
 def test_sound_is_told_from_everything_else():
     assert processors.is_sound(SOUND) is True
     assert [processors.is_sound(own) for own in (Labels(["a"]), Items(["a"]), vocabularies("one")[0])] == [False] * 3
+
+
+@pytest.mark.parametrize("value", [10**400, float("nan"), float("inf"), "1", True, None])
+def test_a_statistic_of_sound_is_a_number(value):
+    facts = SOUND.facts()
+    assert SoundFeatures.read(facts, "here").mean == SOUND.mean
+    with pytest.raises(ValueError, match=r"here\.mean must be a list of 3 numbers"):
+        SoundFeatures.read({**facts, "mean": [0.5, 1.0, value]}, "here")

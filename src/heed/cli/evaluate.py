@@ -111,7 +111,7 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from heed.cli import language
-    from heed.cli.common import read_lines, write_lines
+    from heed.cli.common import write_lines
     from heed.cli.seen import show_seen
     from heed.evaluation.sentence_scores import score_sentences
     from heed.evaluation.translation import metrics, score
@@ -119,14 +119,7 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
     language.check_context(args)
     if not args.reference:
         raise ValueError("give something to compare with: --reference FILE, or for a language model --text FILE")
-    references = [read_lines(path) for path in args.reference]
-    sources = read_lines(args.source) if args.source else None
-    for path, reference in zip(args.reference, references, strict=True):  # before anything slow
-        if sources is not None and len(reference) != len(sources):
-            raise ValueError(
-                f"{args.source} has {len(sources):,} lines and {path} {len(reference):,}: they must correspond line by "
-                "line"
-            )
+    sources, references = _texts(args)
     options = {"lowercase": args.lowercase, "tokenize": args.tokenize}
     metrics(**options)  # a tokenizer that is not there is reported before anything is translated
     translations, translator = _translations(args.system, sources, args)
@@ -155,6 +148,23 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
     if args.json:
         _write_json(args.json, args, scores, comparison, {"rouge": rouge, "phonemes": phonemes}, translator, seen)
     return 0
+
+
+def _texts(args: argparse.Namespace) -> tuple[list[str] | None, list[list[str]]]:
+    """The source, if there is one, and the references, line by line."""
+    from heed.cli.common import read_lines
+
+    references = [read_lines(path) for path in args.reference]
+    sources = read_lines(args.source) if args.source else None
+    for path, reference in zip(args.reference, references, strict=True):  # before anything slow
+        if sources is not None and len(reference) != len(sources):
+            raise ValueError(
+                f"{args.source} has {len(sources):,} lines and {path} {len(reference):,}: they must correspond line by "
+                "line"
+            )
+    if not any(line.strip() for reference in references for line in reference):
+        raise ValueError(f"{args.reference[0]} has only empty lines: there is nothing to compare with")
+    return sources, references
 
 
 def _translations(system: str, sources: list[str] | None, args: argparse.Namespace):

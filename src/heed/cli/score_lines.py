@@ -1,8 +1,7 @@
 """What heed score writes, of translations and of texts: a line for each, and the perplexity of all."""
 
-import math
-
 from heed.bulk.command import Noted, as_bytes
+from heed.evaluation.line_counts import exp_loss
 
 CHUNK = 2000  # pairs or lines that are scored together
 
@@ -18,7 +17,7 @@ def report(notes: list, what: str) -> None:
     from heed.cli.common import errors
 
     logp, tokens, count = map(sum, zip(*notes, strict=True)) if notes else (0.0, 0, 0)
-    line = f"{count:,} {what}, {tokens:,} tokens, perplexity {math.exp(-logp / max(tokens, 1)):.3f}"
+    line = f"{count:,} {what}, {tokens:,} tokens, perplexity {exp_loss(-logp / max(tokens, 1)):.3f}"
     errors().print(f"[dim]{line}[/]", highlight=False)
 
 

@@ -60,7 +60,10 @@ class ConllFile(NamedTuple):
 def read(path: Path, word: int = 1, label: int | None = -1) -> ConllFile:
     """The sentences of a file; without `label`, words only."""
     documents: Counter[str] = Counter()
-    return ConllFile(list(stream(path, word, label, documents)), documents.total())
+    found = ConllFile(list(stream(path, word, label, documents)), documents.total())
+    if not found.sentences:
+        raise ValueError(f"{path} has no sentences: each line should be a word and its label")
+    return found
 
 
 def stream(

@@ -11,6 +11,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.ranking import Penalty, SearchStatus, Stop, stop_exact, wu_penalty
 from heed.decoding.steps import State, StepModel, Stops
+from heed.models.outputs import check_outputs
 
 
 class SearchStep(NamedTuple):
@@ -97,7 +98,8 @@ def beam_search(  # noqa: PLR0913 (the parts of a search, each by its name)
     while len(live.sentence):
         logp = apply_rules(model.step(previous, state), *live.rows(), rules, renormalize, scored)
         logp = logp.unflatten(0, (-1, beams)) + live.logp[:, :, None]
-        best, index = logp.flatten(1).topk(min(2 * beams, logp[0].numel()))
+        best, index = logp.flatten(1).topk(min(2 * beams, logp[0].numel()))  # NaN counts as the largest
+        check_outputs(best, infinite=True)
         if pick is not None:
             best, index = pick(logp, best, index, live)
         beam, token = index // logp.shape[-1], index % logp.shape[-1]

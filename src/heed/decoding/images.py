@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from heed.models.abilities import DrawsImages
+from heed.models.outputs import check_outputs
 
 
 def random_numbers(model: Any, seed: int, images: range) -> Float[Tensor, "b t d"]:
@@ -45,6 +46,8 @@ def draw_turns(
     given, fixed = (None, None) if known is None else _by_turn(model, *known)
     for turn in range(model.config.max_length):
         states = model.step_pixel(before, turn, state)
+        if states.device.type == "cpu":  # a GPU would have to wait
+            check_outputs(states)
         each_turn(turn, states)
         before = model.sample_values(states, turn, state, temperature, uniform[:, turn])
         if given is not None and fixed[turn]:

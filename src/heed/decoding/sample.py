@@ -12,6 +12,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.ranking import Penalty, wu_penalty
 from heed.decoding.steps import State, StepModel, Stops
+from heed.models.outputs import check_outputs
 
 Choose = Callable[[Tensor, Tensor], Tensor]  # (log-probabilities, the sentence of each row) -> tokens
 
@@ -115,6 +116,7 @@ def search_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
     while len(sentence):
         with torch.inference_mode():  # not while others work between two steps
             logp = apply_rules(model.step(previous, state), tokens, sentence, rules, renormalize)
+            check_outputs(logp.amax(dim=-1), infinite=True)  # which is NaN if one of them is
             previous = choose(logp, sentence)
             tokens = torch.cat([tokens, previous[:, None]], dim=1)
             scores = torch.cat([scores.to(logp.dtype), logp.gather(1, previous[:, None])], dim=1)

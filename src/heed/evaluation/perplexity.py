@@ -16,6 +16,7 @@ from heed.data.documents import Boundaries, DocumentBatches, DocumentKind, Piece
 from heed.data.readers import Line
 from heed.data.streams import IGNORED, Window, Windows, join_lines
 from heed.evaluation.line_counts import COUNTS, count_lines, exp_loss
+from heed.models.outputs import check_outputs
 from heed.version import __version__
 from heed.vocabularies.codes import code_id
 from heed.vocabularies.vocabulary import Vocabulary
@@ -141,6 +142,7 @@ def measure_perplexity(
     context = _complete(context, model, len(ids))
     with evaluation_memory(model, context.memory):
         nll = _text_nll(model, vocabulary, lines, encoded, ids, context)
+    check_outputs(nll, infinite=True)
     kind, by_line = getattr(vocabulary, "kind", "subwords"), count_lines(lines, encoded, nll)
     return Perplexity(
         nll=float(nll.sum()),

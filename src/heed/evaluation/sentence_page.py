@@ -10,6 +10,7 @@ from heed.evaluation.comparison import Comparison, Difference
 from heed.evaluation.sentence_scores import SentenceScore
 from heed.evaluation.translation import Scores
 from heed.evaluation.word_diff import diff
+from heed.files import write_text
 
 _FOLDER = Path(__file__).parent / "page"
 _BIN = 5
@@ -44,9 +45,7 @@ def write_html(
         "wins": _wins(table) if paired else "",
         "list": sentence_list(table, paired),
     }
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(fill(asset("sentences.html"), parts), encoding="utf-8", newline="\n")
+    write_text(Path(path), fill(asset("sentences.html"), parts))
 
 
 def page_text(table: Sequence[SentenceScore]) -> str:

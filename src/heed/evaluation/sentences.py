@@ -7,6 +7,7 @@ from pathlib import Path
 from heed.evaluation.sentence_page import write_html
 from heed.evaluation.sentence_scores import SentenceScore, score_sentences
 from heed.evaluation.translation import Scores
+from heed.files import write_text
 
 __all__ = ["SentenceScore", "score_sentences", "write", "write_html", "write_tsv"]
 
@@ -33,9 +34,7 @@ def write_tsv(table: Sequence[SentenceScore], path: Path | str) -> None:
     columns = [name for name in _COLUMNS if paired or name not in _SECOND]
     lines = ["\t".join(columns)]
     lines += ["\t".join(_cell(getattr(row, name)) for name in columns) for row in table]
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    write_text(Path(path), "\n".join(lines) + "\n")
 
 
 def _cell(value: str | int | float | None) -> str:

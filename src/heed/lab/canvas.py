@@ -8,6 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from heed.files import atomic_file
 from heed.lab.colors import FAINT, INK, LIGHT_RAMP
 from heed.lab.fonts import Fonts, families
 from heed.lab.words import one_line
@@ -62,5 +63,6 @@ class Canvas:
         self.axes.set_ylim(self.height, 0)
         format = path.suffix[1:].lower()
         metadata = {"Date": None, "Creator": "heed look"} if format == "svg" else {"Software": "heed look"}
-        with rc_context({"svg.fonttype": "path", "svg.hashsalt": "heed", "svg.image_inline": True}):
-            self.figure.savefig(path, format=format, dpi=DPI, metadata=metadata, facecolor="white")
+        settings = {"svg.fonttype": "path", "svg.hashsalt": "heed", "svg.image_inline": True}
+        with rc_context(settings), atomic_file(path) as part:
+            self.figure.savefig(part, format=format, dpi=DPI, metadata=metadata, facecolor="white")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from heed.files import write_text
 from heed.lab import attention_map
 from heed.lab.attention import Look, to_json
 
@@ -19,13 +20,13 @@ def draw(look: Look, path: Path, *, part: str = "cross", layer: int | None = Non
         raise ValueError(f"The file {path.name!r} must end in one of {', '.join(SUFFIXES)}, which selects the format.")
     attention_map.check(look, part, layer, head)
     if suffix == ".json":
-        path.write_text(to_json(look) + "\n", encoding="utf-8", newline="\n")
+        write_text(path, to_json(look) + "\n")
         return ""
     if suffix == ".html":
         from heed.lab.viewer import build_page
 
         text, missing = build_page(look, part, layer, head)
-        path.write_text(text, encoding="utf-8", newline="\n")
+        write_text(path, text)
         return missing
     from heed.lab.picture import save
 

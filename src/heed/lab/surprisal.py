@@ -1,10 +1,10 @@
 """The surprisal of each token of a text under a language model, and more likely tokens: as a page, an image or data."""
 
-import json
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 
+from heed.files import write_json, write_text
 from heed.lab.colors import ACCENT, FAINT, INK, LIGHT_RAMP, MUTED
 from heed.lab.words import label, width, wrap
 
@@ -54,10 +54,10 @@ def draw(look: Surprisal, path: Path) -> str:
     if suffix not in SUFFIXES:
         raise ValueError(f"The file {path.name!r} must end in one of {', '.join(SUFFIXES)}, which selects the format.")
     if suffix == ".json":
-        path.write_text(json.dumps(asdict(look), indent=2, ensure_ascii=False) + "\n", "utf-8", newline="\n")
+        write_json(path, asdict(look))
         return ""
     if suffix == ".html":
-        path.write_text(page(look), "utf-8", newline="\n")
+        write_text(path, page(look))
         return ""
     return picture(look, path)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from heed.files import atomic_file
 from heed.lab.colors import ACCENT, FAINT, INK, MUTED, WARM
 from heed.lab.fonts import families, find_fonts
 from heed.lab.words import one_line
@@ -56,8 +57,8 @@ def draw(
             panel.annotate("", points[end], points[start], arrowprops={"arrowstyle": "->", "color": WARM, "lw": 1.3,
                            "shrinkA": 5, "shrinkB": 5}, zorder=2)  # fmt: skip
         _label_points(figure, panel, [one_line(word) for word in words], points, arrows)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path)
+        with atomic_file(path) as part:
+            figure.savefig(part, format=path.suffix[1:].lower() or None)
     return fonts.missing
 
 

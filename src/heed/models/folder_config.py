@@ -6,9 +6,12 @@ from typing import Any
 
 from heed.config import WORDS, parse_json
 from heed.models import MODELS
+from heed.models.folder_entries import are_texts, is_whole, wrong_entry
 from heed.models.signature import CONFIG
 
-SECTIONS = ("model", "task", "processors", "decoding", "alignment", "languages", "trained", "origin", "sha256")
+SECTIONS = (
+    "model", "task", "processors", "decoding", "alignment", "languages", "trained", "origin", "pretraining", "sha256",
+)  # fmt: skip
 RENAMED = {"bart-classifier": "bart"}  # names of earlier versions
 
 
@@ -47,7 +50,7 @@ def upgraded(facts: dict[str, Any], where: str) -> dict[str, Any]:
 def _check_earlier(old: Any, labels: Any, where: str) -> None:
     if not isinstance(old, dict):
         raise ValueError(f"{where}subwords is {old!r}; it must be a table")
-    if labels is not None and not _are_texts(labels):
+    if labels is not None and not are_texts(labels):
         raise ValueError(f"{where}labels is {labels!r}; it must be a list of strings")
     for name in ("kind",) if "kind" in old else ("source", "target"):
         if name not in old:
@@ -62,7 +65,7 @@ def _default_task(model: Mapping[str, Any]) -> str:
 
 
 def check(facts: Mapping[str, Any], where: str) -> None:
-    """Check the types of the sections that all of heed's folders share; their contents are checked where they are used."""
+    """Check the types of the sections and entries; the contents of sections are checked where they are used."""
 
     def must(name: str, value: Any, right: bool, what: str) -> None:
         if not right:
@@ -75,28 +78,22 @@ def check(facts: Mapping[str, Any], where: str) -> None:
     for section in ("model", "task"):
         own = facts.get(section, {}).get("name", "")
         must(f"{section}.name", own, isinstance(own, str), WORDS[str])
-    most, rows = facts.get("max_source"), facts.get("alignment")
-    must("max_source", most, most is None or _whole(most, 1), "an integer of at least 1")
+    if wrong := wrong_entry(facts):
+        must(wrong[0], facts[wrong[0]], False, wrong[1])
+    rows, examples = facts.get("alignment"), facts.get("trained", {}).get("examples", [])
+    must("trained.examples", examples, are_texts(examples), "a list of strings")
     for side, own in (facts.get("languages") or {}).items():
         must(f"languages.{side}", own, own is None or isinstance(own, str), "the code of a language")
     pairs = facts.get("directions") or []
-    right = isinstance(pairs, list) and all(_are_texts(own) and len(own) == 2 for own in pairs)
+    right = isinstance(pairs, list) and all(are_texts(own) and len(own) == 2 for own in pairs)
     must("directions", pairs, right, "a list of pairs of languages")
     if rows is not None:
         if sorted(rows) != ["after", "layer"]:
             raise ValueError(
                 f"{where}alignment has {', '.join(sorted(rows)) or 'nothing'}; it must have layer and after"
             )
-        must("alignment.layer", rows["layer"], _whole(rows["layer"], 0), "an integer of at least 0")
+        must("alignment.layer", rows["layer"], is_whole(rows["layer"], 0), "an integer of at least 0")
         must("alignment.after", rows["after"], isinstance(rows["after"], bool), WORDS[bool])
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _whole(value: Any, least: int) -> bool:
-    return type(value) is int and value >= least
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:

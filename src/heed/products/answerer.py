@@ -1,6 +1,6 @@
 """Question answering: questions and contexts in, answer spans out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from heed.data.answers import MAX_ANSWER, QuestionInput, WindowSizes, question_inputs
 from heed.data.batching import text_inputs
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.product import Product, aligned_vocabulary, in_batches, single
 from heed.vocabularies.vocabulary import Vocabulary, trim_span
@@ -64,7 +65,7 @@ class Answerer(Product):
         self.model, self.facts, self.vocabulary = model, facts or {}, aligned_vocabulary(vocabulary)
         sizes, most = sizes or WindowSizes(), model.config.max_length
         self.sizes = sizes._replace(max_length=min(sizes.max_length, most))
-        self.max_answer, self.threshold = max_answer, threshold
+        self.max_answer, self.threshold = min(max_answer, most), threshold
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Answerer":
@@ -82,14 +83,14 @@ class Answerer(Product):
 
     def answer(
         self,
-        pairs: Sequence[tuple[str, str]],
+        pairs: Iterable[tuple[str, str]],
         *,
         n: int = 1,
         threshold: float | None = None,
         batch_tokens: int = 4096,
     ) -> list[Answers]:
         """The `n` best answers to each question in its context. `threshold` overrides the model's own."""
-        inputs = self.inputs(pairs)
+        inputs = self.inputs(pairs := list(pairs))
         return self.finish(pairs, inputs, self.logits(inputs, batch_tokens), n, threshold)
 
     def finish(
@@ -121,6 +122,7 @@ class Answerer(Product):
         device = next(self.model.parameters()).device
         parts = [part.to(device) for part in text_inputs(rows, self.vocabulary.special)]
         logits: Tensor = self.model.find_answer(*parts).double().cpu()
+        check_outputs(logits, infinite=True)  # where no answer may be
         return [own[: int(size)].numpy() for own, size in zip(logits, parts[1].sum(dim=1), strict=True)]
 
     def best(

@@ -1,6 +1,6 @@
 """Text classification: texts in; labels, numbers or choices out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -15,6 +15,7 @@ from heed.data.batching import text_inputs
 from heed.data.labelled import Arrange, as_given, both_orders, shorten
 from heed.data.prepare import TableReader
 from heed.evaluation import classification as scores
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
 from heed.products.product import Product, each_batch, single
@@ -122,11 +123,12 @@ class Classifier(Product):
         return np.array([known[name] for name in labels])
 
     def classify(
-        self, texts: Sequence[Text], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
+        self, texts: Iterable[Text], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
     ) -> list[Label]:
         """Classify texts. A text longer than the model allows is refused or, with too_long="cut", truncated. `before`
         is the number of previous texts, for the choice of the engine and for errors.
         """
+        texts = list(texts)
         outputs = self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long, before=before)
         return [self.label(text, row) for text, row in zip(texts, outputs, strict=True)]
 
@@ -176,7 +178,10 @@ class Classifier(Product):
         return each_batch(run, read.inputs, sizes, budget, workers)
 
     def _rows(self, found: Tensor | None) -> Float[Tensor, "n k"]:
-        return torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64) if found is None else found
+        if found is None:
+            return torch.zeros(0, max(1, len(self.labels)), dtype=torch.float64)
+        check_outputs(found)
+        return found
 
     def _split(self, texts: Sequence[Text], before: int = 0) -> list[list[str]]:
         """The parts of each text."""

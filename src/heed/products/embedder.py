@@ -14,6 +14,7 @@ from torch import Tensor
 from heed.data.batching import text_inputs
 from heed.evaluation.retrieval import nearest_rows, unit_rows
 from heed.models.abilities import EncodesText
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.nn.pooling import POOLINGS
 from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
@@ -139,7 +140,10 @@ class Embedder(Product):
         return each_batch(run, ids, sizes, budget, workers)
 
     def _rows(self, found: Tensor | None) -> Float[np.ndarray, "n dim"]:
-        return np.empty((0, self.dim), dtype=np.float32) if found is None else found.numpy()
+        if found is None:
+            return np.empty((0, self.dim), dtype=np.float32)
+        check_outputs(found)
+        return found.numpy()
 
     @torch.inference_mode()
     def _vectors(self, rows: list[list[int]], encode: Encode | None = None) -> Float[Tensor, "n dim"]:

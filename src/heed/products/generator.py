@@ -88,10 +88,12 @@ class Generator(Product):
         """The most likely control code of each text, of `codes` or all: source attribution as in CTRL."""
         return attribute(self.model, self.vocabulary, texts, self.window, codes)
 
-    def perplexity(self, lines: Sequence[str], context: Context = Context()) -> Perplexity:  # noqa: B008 (frozen)
+    def perplexity(self, lines: Iterable[str], context: Context = Context()) -> Perplexity:  # noqa: B008 (frozen)
         """The perplexity of a text; windows are as long as in training, unless `context` says otherwise."""
         window = self.window if has_positions(self.model) or has_memory(self.model) else None
-        return measure_perplexity(self.model, self.vocabulary, lines, replace(context, window=context.window or window))
+        return measure_perplexity(
+            self.model, self.vocabulary, list(lines), replace(context, window=context.window or window)
+        )
 
     @property
     def engine_name(self) -> str:

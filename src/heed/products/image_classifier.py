@@ -11,6 +11,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from heed.models.abilities import ClassifiesImages, EncodesImages
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.nn.pixels import Normalize, from_bytes
 from heed.products.cuda_images import FusedImageModel
@@ -120,7 +121,9 @@ class ImageClassifier(ImageModel):
         self.model.eval()
         size = self._batch()
         parts = [self.fused.run(self.upload(part), self._classify, len(part) == size) for part in self.batches(pixels)]
-        return torch.cat(parts).cpu().numpy() if parts else np.zeros((0, len(self.labels)))
+        found = torch.cat(parts).cpu() if parts else torch.zeros(0, len(self.labels))
+        check_outputs(found)
+        return found.numpy()
 
     def _classify(self, model: Any, pixels: UInt8[Tensor, "b h w c"]) -> Float[Tensor, "b labels"]:
         return model.classify_images(self._prepare(pixels)).double().softmax(dim=1)
@@ -146,4 +149,6 @@ class ImageEmbedder(ImageModel):
     def vectors(self, pixels: np.ndarray) -> Float[np.ndarray, "n dim"]:
         """The same for images as bytes, in one batch."""
         model = self.fused.current()
-        return model.image_vectors(self.inputs(pixels)).float().cpu().numpy()
+        found = model.image_vectors(self.inputs(pixels)).float().cpu()
+        check_outputs(found)
+        return found.numpy()

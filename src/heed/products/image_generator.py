@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heed.decoding.images import draw_turns, random_numbers
 from heed.models.abilities import DrawsImages
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.nn.pixels import shrink
 from heed.products.image_classifier import ImageModel, Source
@@ -168,7 +169,9 @@ class ImageGenerator(ImageModel):
                 told["labels"] = torch.from_numpy(labels[start : start + size]).to(self.device)
             if self.enlarges:
                 told["small"] = shrink(own, self.enlarges)
-            found.append(self.model.pixel_nll(own, **told).double().cpu().numpy() / (np.log(2) * own[0].numel()))
+            nll = self.model.pixel_nll(own, **told).double().cpu()
+            check_outputs(nll)
+            found.append(nll.numpy() / (np.log(2) * own[0].numel()))
         return np.concatenate(found)
 
 

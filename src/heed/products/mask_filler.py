@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from heed import config as settings
 from heed.data.batching import pad
 from heed.data.pretraining import MaskedBatch, PairSettings, masked_batches
 from heed.data.readers import Line
@@ -28,6 +29,7 @@ from heed.evaluation.masked_words import (
     predict_hidden,
 )
 from heed.models.encoder_heads import HEADS
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.product import Product, as_texts, in_batches, single
 from heed.vocabularies.text_parts import plain
@@ -150,6 +152,7 @@ class MaskFiller(Product):
         states, weights, _ = predict_hidden(self.model, batch)
         logits = F.linear(states, *weights)[:, : len(self.vocabulary)]  # a matrix may have rows to spare
         best = logits.double().softmax(dim=-1).topk(top)
+        check_outputs(best.values)
         counts = (tokens == self.special.mask).sum(dim=1).tolist()
         return list(zip(best.values.cpu().split(counts), best.indices.cpu().split(counts), strict=True))
 
@@ -179,7 +182,7 @@ class MaskFiller(Product):
         known = {field.name for field in fields(PairSettings)}
         stated = {name: value for name, value in self.facts.get("pretraining", {}).items() if name in known}
         length = min(PairSettings.length, self.model.config.max_length)
-        return PairSettings(**({"length": length} | stated))
+        return settings.read(PairSettings, {"length": length} | stated, "config.json: pretraining.")
 
     def evaluate(
         self, lines: Sequence[str], *, seed: int = 0, batch_tokens: int = 8192, samples: int = 1000
@@ -192,11 +195,14 @@ class MaskFiller(Product):
         made = masked_batches(text, self.vocabulary, s, batch_tokens=max(batch_tokens, s.length), seed=seed)
         batches = list(made.one_epoch())
         if has_generator(self.model):
-            weight = self.facts.get("pretraining", {}).get("weight", 50.0)
+            weight = settings.typed_value(
+                float, self.facts.get("pretraining", {}).get("weight", 50.0), "config.json: pretraining.weight"
+            )
             found, measure = measure_replaced(self.model, batches, self.special.pad), measure_detection(weight)
         else:
             found, measure = measure_masked(self.model, batches), measure_words
         rows = by_row(found)
+        check_outputs(rows, infinite=True)
         if not sum(batch.count for batch in batches):
             raise ValueError("the text is too short: no token of it was hidden")
         unit = "spans" if s.spans else "whole words" if s.whole_words else "tokens"

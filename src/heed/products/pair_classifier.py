@@ -26,7 +26,7 @@ class PairClassifier(Classifier):
                 f"pairs; heed train --from {names[0]} fine-tunes it"
             )
         usual = "order" if isinstance(own.model, Albert) else "next"
-        labels = LABELS.get(own.facts.get("pretraining", {}).get("pair"), LABELS[usual])
+        labels = LABELS.get(str(own.facts.get("pretraining", {}).get("pair")), LABELS[usual])
         found = cls(own.model, own.processors["text"], labels, facts={**own.facts, "texts": 2})
         found.use(options.get("engine", "auto"))
         return found

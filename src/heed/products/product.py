@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from heed.data.batching import by_length
 from heed.models.package import Package
 from heed.vocabularies.text_parts import plain
+from heed.vocabularies.unicode import check_surrogates
 from heed.vocabularies.vocabulary import AlignsPieces, Vocabulary
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
@@ -48,14 +49,7 @@ class Product:
 def as_texts(texts: Iterable[str]) -> list[str]:
     """Texts as a list; lone surrogates are refused, since no vocabulary can encode them."""
     found = list(texts)
-    for number, text in enumerate(found, 1):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"text {number} has a lone surrogate at position {error.start} (U+{ord(text[error.start]):04X}): "
-                "decode it as UTF-8 first, or remove it"
-            ) from None
+    check_surrogates(found)
     return found
 
 

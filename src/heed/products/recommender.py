@@ -12,6 +12,7 @@ from torch import Tensor
 from heed.data.interactions.augment import take
 from heed.data.packing import offsets_of, to_device
 from heed.models.abilities import RanksItems
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.faiss_search import ItemIndex
 from heed.products.history_trace import HistoryTrace, trace_history
@@ -146,4 +147,6 @@ class Recommender(Product):
             lengths = lengths + 1
         offsets = to_device(offsets_of(lengths), self.device)
         states = self.model.item_states(torch.from_numpy(ids)[None].to(self.device), offsets)
-        return states[0, offsets.starts[1:].long() - 1].to(self.model.item_weights()[0].dtype)
+        found = states[0, offsets.starts[1:].long() - 1].to(self.model.item_weights()[0].dtype)
+        check_outputs(found)
+        return found

@@ -13,6 +13,7 @@ from heed.data.batching import pad
 from heed.data.entities import OUTSIDE, entities, scheme_of_model
 from heed.data.tagged import Words, align_words, each_piece, find_words, join_words
 from heed.data.text_windows import best_windows, split_windows
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.product import Product, aligned_vocabulary, as_texts, in_batches, single
 from heed.vocabularies.vocabulary import Vocabulary, trim_span
@@ -173,6 +174,7 @@ class Tagger(Product):
         device, special = next(self.model.parameters()).device, self.vocabulary.special
         tokens, valid = (torch.from_numpy(part).to(device) for part in pad(inputs, special))
         logits, first = self.token_logits(tokens, valid).double().cpu(), len(special.before)
+        check_outputs(logits)
         return [row[first : first + len(ids)] for row, ids in zip(logits, inputs, strict=True)]
 
     def token_logits(self, tokens: Int[Tensor, "b t"], valid: Bool[Tensor, "b t"]) -> Float[Tensor, "b t k"]:

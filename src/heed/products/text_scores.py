@@ -9,6 +9,7 @@ from torch import nn
 from heed.data.streams import IGNORED
 from heed.evaluation.perplexity import token_nll
 from heed.lab.surprisal import Surprisal, TokenSurprisal
+from heed.models.outputs import check_outputs
 from heed.vocabularies.vocabulary import Vocabulary
 
 
@@ -18,8 +19,9 @@ def token_logprobs(model: nn.Module, texts: Sequence[Sequence[int]], pad: int) -
     width, device = max(map(len, texts)), next(model.parameters()).device
     tokens = torch.tensor([[*text[:-1], *[pad] * (width - len(text))] for text in texts], device=device)
     expected = torch.tensor([[*text[1:], *[IGNORED] * (width - len(text))] for text in texts], device=device)
-    nll = token_nll(model, model.hidden_states(tokens, model.start(len(texts))), expected).tolist()
-    return [[-value for value in row[: len(text) - 1]] for row, text in zip(nll, texts, strict=True)]
+    nll = token_nll(model, model.hidden_states(tokens, model.start(len(texts))), expected).cpu()
+    check_outputs(nll, infinite=True)
+    return [[-value for value in row[: len(text) - 1]] for row, text in zip(nll.tolist(), texts, strict=True)]
 
 
 @torch.inference_mode()

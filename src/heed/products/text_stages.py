@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.hypothesis import Hypothesis, check_found
 from heed.products.product import in_batches
 from heed.products.prompts import Prompt
 from heed.products.search import search
@@ -61,6 +61,7 @@ class Generation:
         longest, last = max(len(one.ids) for one in prompts), own.special.last if self.one_line else NO_END
         taken = own.engine and not self.stops and own.engine.takes(config, longest)
         if taken and (found := own.engine.search(prompts, config, last)) is not None:
+            check_found(found)
             return found
         return search(
             **search_arguments(own.model, own.vocabulary, own.decode, prompts, config, self.one_line, self.stops)

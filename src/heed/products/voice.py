@@ -11,6 +11,7 @@ from torch import Tensor
 from heed.audio.files import Sound
 from heed.data.audio.voices import spelled
 from heed.models.abilities import SpeaksText
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.product import Product, Work, as_texts, finish, in_batches, single
 from heed.products.pronunciation import Pronounce
@@ -132,7 +133,9 @@ class Voice(Product):
         coarse, lengths, ended = yield from self._written(memory, valid)
         with self._exact():
             fine = self.model.refined(coarse, lengths)
-        rows = zip(fine.float().cpu().numpy(), lengths.tolist(), strict=True)
+        fine = fine.float().cpu()
+        check_outputs(fine)
+        rows = zip(fine.numpy(), lengths.tolist(), strict=True)
         return [own[:length] for own, length in rows], ended.tolist()
 
     def _exact(self) -> torch.autocast:

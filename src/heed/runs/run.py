@@ -164,6 +164,8 @@ class Run:
     def _check(self, progress: loop.Progress) -> None:
         if progress.step % self.recipe.training.valid_every and not self._is_last(progress.step):
             return
+        with self.workers.errors_from_first():  # a model that has diverged has no outputs to validate
+            self.meter.check(progress)
         began = time.monotonic()
         self.report.busy("validating")
         with self.workers.full_model(self.model, self._validated_weights()) as model:
@@ -275,6 +277,7 @@ class Run:
         self.history = ValidationHistory(**state["record"])
         self.history.stopped = 0 < self.recipe.training.patience <= self.history.waited
         self.step, self.unvalidated = step, state.get("unvalidated", False)
+        self.files.recorded = {*state.get("kept", [])}
         self.ending.resume(self.history)
         if self.ending.budget is not None:  # "+1h" is a total from here on
             total = dataclasses.replace(self.recipe.training, time=f"{round(self.ending.budget)}s")

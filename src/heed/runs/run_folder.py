@@ -35,6 +35,7 @@ class RunFolder:
         self.checkpoints = folder / "checkpoints"
         self.named = saved_recipe.check(folder / RECIPE)  # the identifier of the run, if its recipe states it
         self.run = self.named or saved_recipe.identifier(recipe.to_toml())
+        self.recorded: set[int] = set()  # steps whose weights the last checkpoint says are there
 
     def write_recipe(self, recipe: Recipe) -> None:
         saved_recipe.write(self.folder / RECIPE, recipe.to_toml(), self.run)
@@ -105,10 +106,10 @@ class RunFolder:
         self, step: int, weights: Mapping[str, Tensor], training: Mapping[str, Tensor], state: Mapping[str, Any]
     ) -> None:
         """Write everything needed to resume, and remove what is no longer needed of older checkpoints."""
-        checkpoints.write(
-            self.checkpoints, step, weights, training, {**state, "key": self.prepared.key, "run": self.run}
-        )
         history = ValidationHistory(**state["record"])
+        self.recorded = {own for own in self.needed(history) if own == step or own in self.kept(history)}
+        own = {"key": self.prepared.key, "run": self.run, "kept": sorted(self.recorded)}
+        checkpoints.write(self.checkpoints, step, weights, training, {**state, **own})
         before_end = [history.cooldown_from] if history.ends_at else []  # from where a finished run can be extended
         checkpoints.prune(self.checkpoints, step, self.recipe.training.keep, self.needed(history), before_end)
 
@@ -142,9 +143,9 @@ class RunFolder:
         return wanted.get(t.final, [])
 
     def kept(self, history: ValidationHistory) -> dict[int, Path]:
-        """Those of them that still exist; one with missing weights is damaged, and `mean` refuses it."""
+        """Those of them that exist or should; `mean` refuses what is damaged or missing."""
         paths = {step: self.checkpoints / f"step-{step:06d}" for step in self.needed(history)}
-        return {step: path for step, path in paths.items() if path.is_dir()}
+        return {step: path for step, path in paths.items() if path.is_dir() or step in self.recorded}
 
     def mean(self, kept: Collection[Path]) -> Weights:
         """The mean of the weights of these checkpoints, each verified."""

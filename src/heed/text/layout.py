@@ -240,7 +240,7 @@ def _with_breaks(text: str, breaks: list[Break], start: int, end: int) -> str:
     """Part of a joined text with its original line breaks."""
     found = ""
     for b in _breaks_within(breaks, start, end):
-        if start <= b.position and b.position + len(b.joint) <= end and not (b.position == start == end and b.joint):
+        if start <= b.position and b.position + len(b.joint) <= end:
             found += text[start : b.position] + b.raw
             start = b.position + len(b.joint)
     return found + text[start:end]

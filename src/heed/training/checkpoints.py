@@ -90,6 +90,8 @@ def read(path: Path, check: Check = lambda state: None) -> Checkpoint:
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The weights of a checkpoint, verified."""
+    if not path.is_dir():
+        raise ValueError(f"{path} is missing")
     return _read_tensors(path, MODEL, read_state(path))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heed.config import parse_json
+from heed.files import atomic_file
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
@@ -244,9 +245,9 @@ def _save(figure, out: Path) -> None:
     """Write the picture; the same logs give the same bytes."""
     import matplotlib
 
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context({"svg.hashsalt": "heed"}):
-        figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
+    metadata = {"Date": None} if out.suffix == ".svg" else None
+    with atomic_file(out) as part, matplotlib.rc_context({"svg.hashsalt": "heed"}):
+        figure.savefig(part, format=out.suffix[1:], metadata=metadata)
 
 
 def _number(line: dict, field: str) -> bool:

@@ -12,6 +12,7 @@ from heed.vocabularies.byte_bpe import MERGES, VOCAB
 from heed.vocabularies.fast_tokenizer import FastTokenizer
 from heed.vocabularies.files import CONFIG, File
 from heed.vocabularies.suffix_bpe import LINE_END_SHOWN, UNKNOWN, WORD_END
+from heed.vocabularies.unicode import surrogates_reported
 from heed.vocabularies.vocabulary import Pair, SpecialTokens
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class CTRLVocabulary(FastTokenizer):
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens around a text; <unk> in a text is the unknown token."""
         parts = [[own for part in re.split(f"({UNKNOWN})", text) for own in _words(part)] for text in texts]
-        found = self.tokenizer.encode_batch_fast(parts, is_pretokenized=True, add_special_tokens=False)
+        with surrogates_reported(texts):
+            found = self.tokenizer.encode_batch_fast(parts, is_pretokenized=True, add_special_tokens=False)
         return [[self._their_ids[i] for i in encoding.ids] for encoding in found]
 
     def decode(self, ids: Sequence[int]) -> str:

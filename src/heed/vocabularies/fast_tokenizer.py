@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from heed.vocabularies import files
 from heed.vocabularies.files import File
+from heed.vocabularies.unicode import surrogates_reported
 from heed.vocabularies.vocabulary import AlignedPieces, Vocabulary, trim_span
 
 if TYPE_CHECKING:
@@ -29,11 +30,14 @@ class FastTokenizer(Vocabulary):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without the special tokens around a text; special tokens in a text are encoded as such."""
-        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        with surrogates_reported(texts):
+            found = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in found]
 
     def encode_aligned(self, texts: Sequence[str]) -> list[AlignedPieces]:
         """The same ids, with their character spans."""
-        found = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        with surrogates_reported(texts):
+            found = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [
             AlignedPieces(one.ids, [trim_span(text, *span) for span in one.offsets], one.word_ids)
             for text, one in zip(texts, found, strict=True)

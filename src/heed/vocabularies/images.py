@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import math
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ ENDINGS = (
     ".jfif", ".jp2", ".tga",
 )  # fmt: skip
 FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF")  # of a service, as Pillow calls them
+LARGEST = 1e30  # of a mean or a standard deviation
 MODES = {1: "L", 3: "RGB"}
 OPENING = threading.Lock()  # of headers: Python's warning filters are those of all threads
 
@@ -169,7 +169,7 @@ class Images:
 
 def _numbers(values: Any, count: int, where: str, above_zero: bool) -> tuple[float, ...]:
     right = isinstance(values, Sequence) and len(values) == count
-    right = right and all(type(one) in (int, float) and math.isfinite(one) for one in values)
+    right = right and all(type(one) in (int, float) and abs(one) < LARGEST for one in values)
     if not right or (above_zero and min(values) <= 0):
         more = " above zero" if above_zero else ""
         raise ValueError(f"{where} is {values!r}; it must be a list of {count} numbers{more}, one per channel")

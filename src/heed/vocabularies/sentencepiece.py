@@ -14,6 +14,7 @@ from typing import Any, Literal
 from heed.files import check_file
 from heed.vocabularies.files import all_pieces
 from heed.vocabularies.sampling import Sampler, sentencepiece_sampler
+from heed.vocabularies.unicode import surrogates_reported
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
 PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every SentencePiece vocabulary of heed
@@ -54,9 +55,10 @@ def clean(text: str) -> str:
 
 def encode_all(processor: Any, texts: Sequence[str], **options: Any) -> list[list[Any]]:
     """Encode texts with a SentencePiece processor, in threads where that is faster."""
-    if len(texts) < THREADED_FROM:
-        return [processor.encode(text, **options) for text in texts]
-    return processor.encode(texts, **options)
+    with surrogates_reported(texts):
+        if len(texts) < THREADED_FROM:
+            return [processor.encode(text, **options) for text in texts]
+        return processor.encode(texts, **options)
 
 
 class Subwords(Vocabulary):

@@ -16,6 +16,7 @@ from heed.decoding.ensemble import Ensemble
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule
 from heed.decoding.steps import State
+from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.products.search import search
 from heed.products.translator.faults import Tables, strip
@@ -114,6 +115,7 @@ class ModelBundle:
         each = [model(batch.source, batch.target, batch.valid).log_softmax(dim=-1) for model in self.models]
         logp = (torch.stack(each).logsumexp(dim=0) - math.log(len(each))).flatten(0, 1)[batch.positions]
         scores = logp.gather(1, batch.expected[:, None])[:, 0].cpu()
+        check_outputs(scores, infinite=True)
         return [part.tolist() for part in scores.split([len(self.special[1].before) + len(t) + 1 for _, t in pairs])]
 
     def strip(self, ids: list[int]) -> tuple[list[int], tuple[SpecialTokens, SpecialTokens]]:

@@ -5,6 +5,7 @@ plain search, and any fault, is left to `Translator`.
 """
 
 import hashlib
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -226,7 +227,7 @@ class QuickTranslator:
         search = PoolSearch(opened, self.vocabularies, names, self.facts["shortlist"])
         found = search.run(list(range(len(ids))), ids, limits, config, workers, BUDGET)
         every = [found[row][: config.nbest] for row in range(len(ids))]
-        return every if all(every) else None
+        return every if all(own and not math.isnan(own[0].score) for own in every) else None
 
 
 def _is_text(text: str) -> bool:

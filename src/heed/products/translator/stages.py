@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from heed.data import staged
 from heed.decoding.config import DecodingConfig
-from heed.decoding.hypothesis import Hypothesis
+from heed.decoding.hypothesis import Hypothesis, check_found
 from heed.products.product import in_batches
 from heed.products.translator.lazy_scores import Scores, token_scores
 from heed.products.translator.model_bundle import Hypotheses, IdPair, Sentences
@@ -92,6 +92,7 @@ def search(translator: Translator, work: Work) -> Hypotheses:
 
 def finish(translator: Translator, work: Work, found: Hypotheses) -> list[Translation]:
     """The third stage: the translation of each text. Token scores and alignments are computed on demand."""
+    check_found(found)
     scores = token_scores(translator.bundle, work.ids, found, work.batch_tokens)
     said = iter(_lines(translator, [h.tokens for nbest in found for h in nbest]))
     results: list[list[Translation]] = [[] for _ in work.texts]

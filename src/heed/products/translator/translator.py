@@ -177,8 +177,9 @@ class Translator(Product):
         given = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
         return stages.translate(self, texts, config, terms, **given)
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Score]:
+    def score(self, sources: Iterable[str], targets: Iterable[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each target is, given its source."""
+        sources, targets = list(sources), list(targets)
         ids = stages.prepare_pairs(self, sources, targets)
         return stages.finish_scores(self, sources, targets, ids, stages.score(self, ids, batch_tokens))
 
@@ -191,9 +192,9 @@ class Translator(Product):
         both = zip(translations, whole, tags, strict=True)
         return [join_links(own, parts, [next(found) for _ in parts], tag) for own, parts, tag in both]
 
-    def align_pairs(self, sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096) -> list[Links]:
+    def align_pairs(self, sources: Iterable[str], targets: Iterable[str], batch_tokens: int = 4096) -> list[Links]:
         """Word alignments of texts with given translations."""
-        ids = self.encode_pairs(sources, targets)
+        ids = self.encode_pairs(list(sources), list(targets))
         pairs = [(source, target) for source, target in ids if source and target]
         align = partial(
             attention_trace.align_batch, self.model, vocabularies=self.bundle.vocabularies, rows=self.alignment_rows
