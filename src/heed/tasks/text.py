@@ -57,7 +57,7 @@ class TextTask(Task):
         if self.one_sided and (data.target or data.valid_target):
             raise ValueError(f"data.target is set, but {self.name} needs only plain text: set data.source")
         if not self.one_sided and data.source and not data.target:
-            raise ValueError(f"data.target is missing: {self.name} needs pairs")
+            raise ValueError(f"data.target is missing: {self.name} needs pairs; give their other side with --target")
         for one in data.corpora:
             if self.one_sided and (one.target or one.valid_target):
                 raise ValueError(
