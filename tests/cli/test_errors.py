@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from heed.cli import suspicions
 from heed.loading import load
 from tests.cli.conftest import TINY, sets
 
@@ -153,6 +154,19 @@ def test_a_file_instead_of_a_folder(heed, tmp_path, files):
     assert heed("translate", files[0], "안녕.")[::2] == (1, says)
     code, _, err = heed("train", "--source", files[0], "--target", files[1], "--out", files[1])
     assert (code, err) == (1, f"heed: {files[1]} is a file: --out is the run folder")
+
+
+def test_swapped_test_files_and_empty_translations_are_warned_of(heed, trained, tmp_path, files):
+    korean, english = files
+    says = f"Warning: the model translates ko to en, but by their names --source {english} is en and --reference {korean} is ko"
+    code, _, err = heed("evaluate", trained, "--source", english, "--reference", korean)
+    assert code == 0 and f"{says}: they may be swapped." in err
+    assert "swapped" not in heed("evaluate", trained, "--source", korean, "--reference", english)[2]
+    (tmp_path / "hyp").write_text("I love you.\n\n\n")
+    assert "Warning: 2 of 3 translations are empty." in heed("evaluate", tmp_path / "hyp", "--reference", english)[2]
+    lines = ["나는 너를 사랑해.", "", "안녕."]
+    assert suspicions._empty(lines, ["I love you.", "", "Hello."]) is None
+    assert suspicions._empty(lines, ["", "", ""]) == "2 of 2 translations are empty: the model may need more training."
 
 
 def test_a_run_is_refused_before_its_corpus_is_read(heed, tmp_path):

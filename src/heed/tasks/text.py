@@ -247,7 +247,7 @@ class TextTask(Task):
         return found
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
-        data, notes = recipe.data, self.corpus_summaries(recipe, prepared)
+        data, notes = recipe.data, recipe.data.swapped_validation() + self.corpus_summaries(recipe, prepared)
         source, target = data.languages({}).values()
         named = source and target and not (data.source_language and data.target_language)
         if named and not recipe.model.folder:
