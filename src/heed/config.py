@@ -51,8 +51,19 @@ def typed(config: type, values: Mapping[str, Any], where: str = "") -> dict[str,
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known := list(known), n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    near = meant(name, known := list(known))
+    return f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelled one is closest to; None if it is close to none."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+
+
+def none_of(value: Any, allowed: Iterable[Any]) -> str:
+    """That a value is not one of the allowed ones, and which of them was probably meant."""
+    near = meant(value, [one for one in allowed if isinstance(one, str)]) if isinstance(value, str) else None
+    return f"{value!r} is none of {', '.join(map(repr, allowed))}" + (f" (did you mean {near!r}?)" if near else "")
 
 
 def check_fraction(name: str, value: float) -> None:
@@ -154,7 +165,7 @@ def typed_value(kind: Any, value: Any, where: str) -> Any:
         allowed = get_args(kind)
         value = "none" if value is None and "none" in allowed else value  # --set reads none as no value
         if value not in allowed:
-            raise ValueError(f"{where}: {value!r} is none of {', '.join(map(repr, allowed))}")
+            raise ValueError(f"{where}: {none_of(value, allowed)}")
         return value
     if get_origin(kind) in (Union, types.UnionType):
         return _typed_union(kind, value, where)

@@ -132,6 +132,8 @@ def may_be_model(name: str) -> bool:
 def _folder(name: str | Path, revision: str | None) -> Path:
     """The folder of a model, which is downloaded if it is on the hub."""
     path = Path(name)
+    if path.is_file():
+        raise ValueError(f"{name} is a file: give a run, a model folder, or a name on the hub")
     if not path.is_dir() and revision is None and "@" in str(name):
         name, _, revision = str(name).rpartition("@")  # a name on the hub at a commit, a tag or a branch
     if not path.is_dir() and hub.is_name(str(name)) and (revision is not None or not hub.is_path(str(name))):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from heed.cli import suspicions
 from heed.loading import load
 from tests.cli.conftest import TINY, sets
 
@@ -59,6 +60,11 @@ def test_not_utf8(heed, tmp_path, files):
     [
         ("training.stepz=4", "training.stepz: no such setting; did you mean steps?"),
         ("trainin.steps=4", "trainin: no such setting; did you mean training?"),
+        ("steps=4", "steps: no such setting; did you mean training.steps?"),
+        ("dim=4", "dim: no such setting; did you mean model.dim?"),
+        ("vocab_size=4", "vocab_size: no such setting; there are data, task,"),
+        ("model.preset=tinyy", "'base-12-1' (did you mean 'tiny'?)"),
+        ("model.name=transfomer", "(did you mean 'transformer'?)"),
         ("training.steps=many", "training.steps: 'many' is not an integer"),
         ("training.steps=4.5", "training.steps: 4.5 is not an integer"),
         ("model.norm=rms", "model.norm: 'rms' is none of 'post', 'pre'"),
@@ -92,7 +98,8 @@ def test_a_recipe_that_is_not_toml(heed, tmp_path):
 def test_nothing_to_train_on(heed, tmp_path):
     code, _, err = heed("train", "--out", tmp_path / "run")
     assert code == 1
-    assert "data: give the training files (source and target, or tsv), or set data.phrasebook" in err
+    says = "nothing to train on: give --source and --target, or --tsv, or a recipe (heed recipes lists those built in)"
+    assert err == f"heed: {says}"
 
 
 def test_a_run_is_not_overwritten(heed, trained):
@@ -131,6 +138,42 @@ def model(trained, tmp_path):
 
 def test_a_folder_that_is_not_there(heed, tmp_path):
     assert heed("translate", tmp_path / "no", "안녕.")[::2] == (1, f"heed: {tmp_path}/no: no such folder")
+
+
+def test_a_folder_that_was_misspelled_and_one_of_runs(heed, tmp_path):
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    (tmp_path / "runs" / "demo" / "recipe.toml").write_text("")
+    says = f"heed: {tmp_path}/runs/dmo: no such folder; did you mean {tmp_path}/runs/demo?"
+    assert heed("translate", tmp_path / "runs" / "dmo", "안녕.")[::2] == (1, says)
+    says = f"heed: {tmp_path}/runs is not a model folder, but contains some: give one of them, such as {tmp_path}/runs/demo"
+    assert heed("translate", tmp_path / "runs", "안녕.")[::2] == (1, says)
+
+
+def test_a_file_instead_of_a_folder(heed, tmp_path, files):
+    says = f"heed: {files[0]} is a file: give a run, a model folder, or a name on the hub"
+    assert heed("translate", files[0], "안녕.")[::2] == (1, says)
+    code, _, err = heed("train", "--source", files[0], "--target", files[1], "--out", files[1])
+    assert (code, err) == (1, f"heed: {files[1]} is a file: --out is the run folder")
+
+
+def test_swapped_test_files_and_empty_translations_are_warned_of(heed, trained, tmp_path, files):
+    korean, english = files
+    says = f"Warning: the model translates ko to en, but by their names --source {english} is en and --reference {korean} is ko"
+    code, _, err = heed("evaluate", trained, "--source", english, "--reference", korean)
+    assert code == 0 and f"{says}: they may be swapped." in err
+    assert "swapped" not in heed("evaluate", trained, "--source", korean, "--reference", english)[2]
+    (tmp_path / "hyp").write_text("I love you.\n\n\n")
+    assert "Warning: 2 of 3 translations are empty." in heed("evaluate", tmp_path / "hyp", "--reference", english)[2]
+    lines = ["나는 너를 사랑해.", "", "안녕."]
+    assert suspicions._empty(lines, ["I love you.", "", "Hello."]) is None
+    assert suspicions._empty(lines, ["", "", ""]) == "2 of 2 translations are empty: the model may need more training."
+
+
+def test_a_run_is_refused_before_its_corpus_is_read(heed, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "log.jsonl").write_text("")
+    code, _, err = train(heed, tmp_path, tmp_path / "nowhere.ko", tmp_path / "nowhere.en")
+    assert (code, err) == (1, f"heed: {tmp_path}/run already exists: continue with --resume, or choose another --out")
 
 
 TRANSLATOR = "is a translator: it cannot {}; use heed translate, evaluate, score or look"

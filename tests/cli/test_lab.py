@@ -191,7 +191,7 @@ def test_a_file_in_the_place_of_the_folder(heed, tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["gradient", "--out", "x"], "invalid choice: 'gradient'"),
+        (["gradient", "--out", "x"], "'all' (did you mean 'gradients'?); heed lab --help lists the options"),
         ([], "the following arguments are required: NAME"),
         (["scaling"], "the following arguments are required: --out"),
         (["scaling", "--out", "x", "--model", "y"], "unknown: --model y"),

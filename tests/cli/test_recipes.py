@@ -37,10 +37,10 @@ def test_models_that_recipes_start_from_have_names_that_can_be_opened():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["recipes", "gtp2"], "gtp2: no such recipe; available recipes are albert, "),
+        (["recipes", "gtp2"], "gtp2: no such recipe; did you mean gpt2?"),
         (["recipes", "--out", "my.toml"], "--out writes one recipe: give its name"),
         (["recipes", "gpt2", "--out", "mine.toml"], "mine.toml already exists: choose another file"),
-        (["train", "gtp2", "--out", "run"], "gtp2: no such file or recipe; heed recipes lists"),
+        (["train", "gtp2", "--out", "run"], "gtp2: no such file or recipe; did you mean gpt2? heed recipes lists"),
         (["train", "here/gpt2.toml", "--out", "run"], "gpt2.toml: no such file"),
         (["train", "mine.toml", "--out", "run"], "no such setting"),
         (["distill", "teacher", "gtp2", "--out", "run"], "gtp2: no such file or recipe"),

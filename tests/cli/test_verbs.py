@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from heed.cli.main import VERBS, main, parse
+from heed.cli.main import VERBS, command_parser, main, parse
 from heed.loading import write_package
 from heed.tasks import TASKS
 from tests.cli.conftest import TINY, sets
@@ -49,6 +49,16 @@ def test_texts_may_stand_before_and_after_options(verb):
     assert vars(parse(verb, ["model", "--device", "cpu", "--", "-x"]))["text"] in ("-x", ["-x"])
 
 
+def test_help_shows_the_default_of_every_option():
+    found = " ".join(command_parser("serve").format_help().split())
+    assert "--host HOST the address to listen on; 0.0.0.0: all interfaces (default: 127.0.0.1)" in found
+    assert "--wait-ms WAIT_MS how long a sentence waits for others to batch with, in milliseconds (default: 3)" in found
+    assert "maximum size of a request body (default: 10,485,760)" in found
+    assert "(default: None)" not in found and "(default: False)" not in found
+    assert "unlimited) (default" not in found
+    assert "(default: )" not in command_parser("backtranslate").format_help()
+
+
 def test_texts_between_options_stay_in_their_order():
     found = parse("classify", ["model", "a", "--scores", "b", "--threads", "2", "c", "d"])
     assert (found.folder, found.text, found.scores) == ("model", ["a", "b", "c", "d"], True)
@@ -64,9 +74,29 @@ def test_a_word_too_many_is_named(capsys):
 
 
 def test_a_verb_that_is_not_there_is_named(capsys):
+    assert main(["translat", "model", "serve"]) == 2
+    says = "heed: translat: no such verb; did you mean heed translate? heed --help lists the verbs\n"
+    assert capsys.readouterr().err == says
+    assert main(["xyz"]) == 2
+    assert capsys.readouterr().err == "heed: xyz: no such verb; heed --help lists the verbs\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["translate"], "the following arguments are required: folder"),
+        (["translate", "model", "--bem", "5", "a"], "unknown: --bem 5 a (did you mean --beam?)"),
+        (["translate", "model", "--beam", "five"], "--beam: 'five' is not an integer"),
+        (["translate", "model", "--top-p", "all"], "--top-p: 'all' is not a number"),
+        (["translate", "model", "--stopping", "frist"],
+         "--stopping: 'frist' is none of 'exact', 'heuristic', 'first' (did you mean 'first'?)"),
+    ],
+)  # fmt: skip
+def test_an_error_of_the_command_line_is_one_sentence(capsys, words, says):
     with pytest.raises(SystemExit) as done:
-        main(["translat", "model", "serve"])
-    assert done.value.code == 2 and "'translat'" in capsys.readouterr().err
+        main(words)
+    assert done.value.code == 2
+    assert capsys.readouterr().err == f"heed translate: {says}; heed translate --help lists the options\n"
 
 
 def test_translate_gives_a_line_for_a_line(heed, trained, tmp_path):

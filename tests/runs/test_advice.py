@@ -78,6 +78,12 @@ def test_a_run_without_faults_gets_no_advice():
     assert advise(findings()) == []
 
 
+def test_a_metric_that_was_best_early_says_nothing_while_the_validation_loss_still_falls():
+    chrf = [40.0, 45.0, 52.0, *[48.0] * 17]
+    assert names(findings(log=log(chrf=chrf))) == ["best early"]
+    assert names(findings(log=log(chrf=chrf, loss=[2.3] * 3 + [2.0] * 17))) == []
+
+
 RISING = [30.0 + at for at in range(20)]
 CASES = {
     "diverged": (

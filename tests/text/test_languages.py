@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from heed.data.config import DataConfig
+from heed.data.config import CorpusConfig, DataConfig
 from heed.text.languages import RANGES, language_of_files, script
 
 NAMED = {
@@ -59,3 +59,25 @@ def test_no_letter_has_two_scripts_and_signs_have_none():
     spans = sorted(span for own in RANGES.values() for span in own)
     assert all(one[0] <= one[1] < other[0] for one, other in pairwise(spans))
     assert {script(char) for char in " 01[`@{、。"} == {None}
+
+
+def test_validation_files_the_wrong_way_round_are_noticed_by_their_names():
+    files = {"source": ["a.ko"], "target": ["a.en"]}
+    swapped, right = (
+        {"valid_source": ["v.en"], "valid_target": ["v.ko"]},
+        {"valid_source": ["v.ko"], "valid_target": ["v.en"]},
+    )
+    says = (
+        "Warning: the validation files are en to ko by their names, but the training files are ko to en: valid_source and "
+        "valid_target may be swapped."
+    )
+    assert DataConfig(**files, **swapped).swapped_validation() == [says]
+    assert DataConfig(corpora=[CorpusConfig(None, **files, **swapped)]).swapped_validation() == [says]
+    for other in (
+        right,
+        {},
+        {"valid_source": ["v.a"], "valid_target": ["v.b"]},
+        {"valid_source": ["v.en"], "valid_target": ["w.en"]},
+    ):
+        assert DataConfig(**files, **other).swapped_validation() == []
+    assert DataConfig(phrasebook=5, **swapped).swapped_validation() == []

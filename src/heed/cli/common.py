@@ -10,7 +10,7 @@ from pathlib import Path
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto (a GPU if available), cpu, cuda, cuda:1")
-    parser.add_argument("--threads", type=_threads, help="number of CPU threads")
+    parser.add_argument("--threads", type=_threads, help="number of CPU threads (default: all cores)")
 
 
 def _threads(text: str) -> int:

@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 def _evaluate_translations(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from heed.cli import language
+    from heed.cli import language, suspicions
     from heed.cli.common import write_lines
     from heed.cli.seen import show_seen
     from heed.evaluation.sentence_scores import score_sentences
@@ -123,6 +123,7 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
     options = {"lowercase": args.lowercase, "tokenize": args.tokenize}
     metrics(**options)  # a tokenizer that is not there is reported before anything is translated
     translations, translator = _translations(args.system, sources, args)
+    suspicions.warn(args, translator, sources, translations)
     seen = show_seen(filter(None, (args.system, args.against)), sources, references)
     scores = score(translations, references, **options)
     console = Console()

@@ -85,7 +85,7 @@ def _add_images(parser: argparse.ArgumentParser) -> None:
         "--keep",
         type=float,
         metavar="SHARE",
-        help="share of the image to keep (default: all of a picture wider than high, half of another)",
+        help="share of the image to keep (default: all of an image that is wider than it is tall, else half)",
     )
     option("--enlarge", metavar="IMAGE", help="a small image, for a super-resolution model (task.enlarge)")
     option(

@@ -22,7 +22,7 @@ LABS = {
 
 
 def _number(default: int, line: str, shown: str = "") -> dict[str, Any]:
-    return {"type": int, "default": default, "help": f"{line} ({shown or default})"}
+    return {"type": int, "default": default, "help": f"{line} (default: {shown or default})"}
 
 
 COMMON = {
@@ -35,9 +35,9 @@ COMMON = {
     "--lang": {
         "choices": LANGUAGES,
         "default": system_language(),
-        "help": f"language of tables, plots and pages (from the system locale: {system_language()})",
+        "help": f"language of tables, plots and pages (default: {system_language()}, from the system locale)",
     },
-    "--threads": {"type": int, "help": "number of CPU threads"},
+    "--threads": {"type": int, "help": "number of CPU threads (default: all cores)"},
 }
 SEED = _number(0, "random seed")
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Sequence
 
+from heed.cli.parsing import Formatter, Parser
+from heed.config import meant
 from heed.version import __version__
 
 VERBS = {
@@ -56,11 +58,10 @@ heed VERB --help lists the options and shows examples.
 MOST = 2_000  # characters of an error
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """All verbs by name, without their options."""
     description = "Train, evaluate and serve Transformer models, and see what happens inside."
-    raw = argparse.RawDescriptionHelpFormatter
-    top = argparse.ArgumentParser("heed", description=description, epilog=EXAMPLES, formatter_class=raw)
+    top = Parser("heed", description=description, epilog=EXAMPLES, formatter_class=Formatter)
     top.add_argument("--version", action="version", version=f"heed {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for name, line in VERBS.items():
@@ -68,14 +69,14 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def command_parser(verb: str, second: str | None = None) -> argparse.ArgumentParser:
+def command_parser(verb: str, second: str | None = None) -> Parser:
     """The parser of a verb or of one of its subcommands, which have their own options."""
     module, line, name = importlib.import_module(f"heed.cli.{verb.replace('-', '_')}"), VERBS[verb], f"heed {verb}"
     if second is not None:
         (verb, line), name = module.COMMANDS[second], f"{name} {second}"
         module = importlib.import_module(f"heed.cli.{verb}")
-    description, raw = line[0].upper() + line[1:] + ".", argparse.RawDescriptionHelpFormatter
-    own = argparse.ArgumentParser(name, description=description, epilog=module.EXAMPLES, formatter_class=raw)
+    description = line[0].upper() + line[1:] + "."
+    own = Parser(name, description=description, epilog=module.EXAMPLES, formatter_class=Formatter)
     own.set_defaults(verb=verb)
     module.add(own)
     return own
@@ -90,7 +91,7 @@ def parse(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
     known = own.parse_known_args if nested else own.parse_known_intermixed_args
     args, extra = known(arguments[1:] if second else arguments)
     if extra:
-        own.error(f"unknown: {' '.join(extra)}; {own.prog} --help lists the options")
+        own.refuse_unknown(extra)
     return args
 
 
@@ -98,9 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if not arguments or arguments[0] not in VERBS:
-        parser().parse_args(arguments)  # --help and --version end here, and so does an unknown verb
-        parser().print_help()
-        return 2
+        return _without_verb(arguments)
     args = parse(arguments[0], arguments[1:])
     args.began = began  # a time budget counts from here, imports included
     try:
@@ -114,6 +113,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"heed: {one_line(str(error))}", file=sys.stderr)
         return 1
+
+
+def _without_verb(arguments: Sequence[str]) -> int:
+    if arguments and not arguments[0].startswith("-"):
+        near = meant(arguments[0], VERBS)
+        hint = f"did you mean heed {near}? " if near else ""
+        print(f"heed: {one_line(arguments[0])}: no such verb; {hint}heed --help lists the verbs", file=sys.stderr)
+        return 2
+    parser().parse_args(arguments)  # --help and --version end here
+    parser().print_help()
+    return 2
 
 
 def one_line(text: str) -> str:

@@ -65,8 +65,8 @@ def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
         metavar="TIME",
         help="time budget: finish with a complete model after this time, for example 10m or 2h; +1h with --resume",
     )
-    option("--device", help="auto (a GPU if available), cpu, cuda, cuda:1")
-    option("--threads", type=int, help="number of CPU threads")
+    option("--device", help="auto (a GPU if available), cpu, cuda, cuda:1 (default: training.device, which is auto)")
+    option("--threads", type=int, help="number of CPU threads (default: training.threads, or else all cores)")
     option(
         "--no-report", action="store_true", help="do not write report.html at the end (heed report can write it later)"
     )
@@ -180,6 +180,10 @@ def _recipe(args: argparse.Namespace):
     args.recipe = args.recipe and built_in.find(args.recipe)
     changes = settings(args)
     if args.recipe is None and not resumes_alone(args):
+        if not any(name == "data" or name.startswith("data.") for name, _ in changes):
+            raise ValueError(
+                "nothing to train on: give --source and --target, or --tsv, or a recipe (heed recipes lists those built in)"
+            )
         changes.insert(0, ("training.auto", True))  # a recipe file says what it wants
     if args.start:
         folder = str(Path(args.start).absolute()) if Path(args.start).is_dir() else args.start  # or a name on the hub

@@ -19,7 +19,7 @@ reads from standard input.
 OPTIONS = {
     "dim": "dimension",
     "window": "context size: words on either side",
-    "epochs": "training epochs (for glove over its counts; default there: 25)",
+    "epochs": "training epochs; for glove, passes over its counts, 25 unless given",
     "rate": "the learning rate of AdaGrad",
     "batch": "word pairs per step",
     "negatives": "negative samples per pair (not glove)",
@@ -44,7 +44,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the file to write: .vec or .txt, .bin, or these with .gz",
     )
-    option("--method", choices=["skipgram", "glove", "fasttext"], default="skipgram", help="(skipgram)")
+    option(
+        "--method", choices=["skipgram", "glove", "fasttext"], default="skipgram", help="how the vectors are learned"
+    )
     option("--min-count", type=int, default=5, help="drop words that occur less often (default: 5)")
     option("--lowercase", action="store_true", help="lowercase all words")
     option(
@@ -55,9 +57,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     for field in fields(WordVectorsConfig):
         if field.name in OPTIONS and field.default is not MISSING:
-            line = f"{OPTIONS[field.name]} ({field.default:g})"
+            line = f"{OPTIONS[field.name]} (default: {field.default:g})"
             option(f"--{field.name}", type=type(field.default), default=None, help=line)
-    option("--threads", type=int, help="number of CPU threads")
+    option("--threads", type=int, help="number of CPU threads (default: all cores)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -144,6 +144,19 @@ class DataConfig:
         found = dict.fromkeys(self.direction(one) for one in self.corpora)
         return [direction for direction in found if None not in direction]
 
+    def swapped_validation(self) -> list[str]:
+        """Warnings about validation files whose names give the languages of the corpus the wrong way round."""
+        found, whole = [], [] if self.phrasebook else self.parts
+        for one, parts in [(self, whole), *((corpus, [corpus]) for corpus in self.corpora)]:
+            files = language_of_files(one.valid_source), language_of_files(one.valid_target)
+            direction = next((self.direction(part) for part in parts), (None, None))
+            if None not in files and files[0] != files[1] and files == direction[::-1]:
+                found.append(
+                    f"Warning: the validation files are {files[0]} to {files[1]} by their names, but the training files "
+                    f"are {direction[0]} to {direction[1]}: valid_source and valid_target may be swapped."
+                )
+        return found
+
     def languages(self, before: Mapping[str, str | None]) -> dict[str, str | None]:
         """Those that are set; else those in the file names; else those of the pre-trained model, `before`. None if
         corpora differ.

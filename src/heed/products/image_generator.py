@@ -127,7 +127,7 @@ class ImageGenerator(ImageModel):
         return self._tensor(pixels).expand(count, -1, -1, -1)
 
     def upper(self, source: Source, keep: float | None = None) -> Upper:
-        """The upper part of an image. A picture that is wider than high is an upper part itself: at the width of the
+        """The upper part of an image. A picture wider than it is tall is an upper part itself: at the width of the
         model, all of its rows are kept. Otherwise it is a whole image, of which half is kept. `keep`: the share of a
         whole image to keep, at most all there is.
         """

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from heed.config import meant
 from heed.convert import sentence_transformers
 from heed.convert.ctranslate2_names import names
 from heed.data import shortlist
@@ -15,12 +16,28 @@ from heed.vocabularies import processors
 def find_model(path: Path) -> Path:
     """A model folder, or the model of a run."""
     if not path.is_dir():
-        raise ValueError(f"{path}: no such folder")
+        raise ValueError(f"{path}: no such folder{_similar(path)}")
     if (path / "recipe.toml").is_file() and not (path / model_folder.CONFIG).is_file():
         if not (path / "model" / model_folder.CONFIG).is_file():
             raise ValueError(f"{path} has no model yet: its training has not reached its first validation")
         return path / "model"
-    return sentence_transformers.transformer_folder(path)
+    found = sentence_transformers.transformer_folder(path)
+    if found == path and not (path / model_folder.CONFIG).is_file() and (inside := _models_in(path)):
+        raise ValueError(f"{path} is not a model folder, but contains some: give one of them, such as {inside[0]}")
+    return found
+
+
+def _models_in(folder: Path) -> list[Path]:
+    """The runs and model folders in a folder such as runs/."""
+    files = ("recipe.toml", model_folder.CONFIG)
+    return [own for own in sorted(folder.iterdir()) if any((own / name).is_file() for name in files)]
+
+
+def _similar(path: Path) -> str:
+    """The folder next to a missing one that was probably meant."""
+    beside = [own.name for own in path.parent.iterdir() if own.is_dir()] if path.parent.is_dir() else []
+    near = meant(path.name, beside)
+    return f"; did you mean {path.with_name(near)}?" if near else ""
 
 
 def read_package(path: Path, facts: dict[str, Any]) -> Package:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import heed
+from heed.config import meant, suggestion
 
 _PACKAGE = Path(heed.__file__).parent
 _PLACES = (_PACKAGE / "recipes", _PACKAGE.parents[1] / "recipes")
@@ -25,7 +26,7 @@ def about(name: str) -> str:
 
 def path(name: str) -> Path:
     if name not in names():
-        raise ValueError(f"{name}: no such recipe; available recipes are {', '.join(names())}")
+        raise ValueError(f"{name}: no such recipe; {suggestion(name, names())}")
     return _folder() / f"{name}.toml"
 
 
@@ -38,7 +39,9 @@ def find(given: Path) -> Path:
     if given.stem in names():
         return path(given.stem)
     if by_name and not given.exists():
-        raise ValueError(f"{given}: no such file or recipe; heed recipes lists the built-in ones")
+        near = meant(given.name, names())
+        hint = f"did you mean {near}? " if near else ""
+        raise ValueError(f"{given}: no such file or recipe; {hint}heed recipes lists the built-in ones")
     return given
 
 

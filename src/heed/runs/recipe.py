@@ -140,7 +140,7 @@ def parse(values: Mapping[str, Any]) -> Recipe:
     """A recipe from the plain values of its sections."""
     for name, value in values.items():
         if name not in SECTIONS:
-            raise ValueError(f"{name}: no such setting; {config.suggestion(name, SECTIONS)}")
+            raise ValueError(f"{name}: no such setting; {_section_of(name) or config.suggestion(name, SECTIONS)}")
         if not isinstance(value, Mapping):
             raise ValueError(f"{name}: {value!r} is a value; this is a section, [{name}]")
         for setting in value:
@@ -165,6 +165,18 @@ def parse(values: Mapping[str, Any]) -> Recipe:
     return recipe
 
 
+def _section_of(setting: str) -> str:
+    """Where a setting belongs that was given without its section; empty if there is no such setting."""
+    known = [("training", TrainingConfig), ("model", ModelChoice)]
+    known += [pair for task in TASKS.values() for pair in [*task.sections.items(), ("task", task.Settings)]]
+    known += [("model", MODELS[name].config) for name in MODELS]
+    found = (
+        section for section, kind in known if setting in {one.name for one in fields(kind)} - config.data_fields(kind)
+    )
+    section = next(found, None)
+    return f"did you mean {section}.{setting}?" if section else ""
+
+
 def _model(values: Mapping[str, Any]) -> ModelChoice:
     own = {name: value for name, value in values.items() if name in OWN}
     rest = {name: value for name, value in values.items() if name not in OWN}
@@ -182,7 +194,7 @@ def _model(values: Mapping[str, Any]) -> ModelChoice:
     system = choose("model.name", own.get("name", ModelChoice.name), MODELS)
     preset = own.get("preset", ModelChoice.preset)
     if preset != "auto" and preset not in system.presets:
-        raise ValueError(f"model.preset: {preset!r} is none of {', '.join(map(repr, ('auto', *system.presets)))}")
+        raise ValueError(f"model.preset: {config.none_of(preset, ('auto', *system.presets))}")
     return ModelChoice(**own, settings=model_settings(own.get("name", ModelChoice.name), rest))
 
 
@@ -211,7 +223,7 @@ def _task(values: dict[str, Any], model: ModelChoice) -> Task:
 
 def choose(where: str, name: Any, choices: Mapping[str, Any]) -> Any:
     if not isinstance(name, str) or name not in choices:
-        raise ValueError(f"{where}: {name!r} is none of {', '.join(map(repr, choices))}")
+        raise ValueError(f"{where}: {config.none_of(name, choices)}")
     return choices[name]
 
 

@@ -27,11 +27,20 @@ FREE = {  # except for what changes no batch
 }  # fmt: skip
 
 
+def check_new(folder: Path, resume: bool) -> None:
+    """Refuse a folder with files in it, unless a run is resumed there."""
+    if not folder.exists() or resume:
+        return
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is a file: --out is the run folder")
+    if {path.name for path in folder.iterdir()} - {LOCK, WEIGHTS}:
+        raise ValueError(f"{folder} already exists: continue with --resume, or choose another --out")
+
+
 def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str], None]) -> None:
     """Check that a run may start or be resumed in this folder."""
+    check_new(folder, resume)
     path = folder / "recipe.toml"
-    if folder.exists() and {path.name for path in folder.iterdir()} - {LOCK, WEIGHTS} and not resume:
-        raise ValueError(f"{folder} already exists: continue with --resume, or choose another --out")
     if not resume or not path.is_file():
         return
     before = read(path, [], saved=True)

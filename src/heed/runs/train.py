@@ -13,7 +13,7 @@ from heed.runs.ending import Command, Outcome
 from heed.runs.gpu_start import starting
 from heed.runs.pretrained import open_base, with_base_search
 from heed.runs.recipe import Recipe
-from heed.runs.resume import alone_in, begin, check_folder, restarted
+from heed.runs.resume import alone_in, begin, check_folder, check_new, restarted
 from heed.runs.run import Run
 from heed.runs.teacher import WEIGHTS, check_weights, open_teachers
 from heed.training import distributed, torchrun
@@ -46,6 +46,7 @@ def run(
             raise ValueError(
                 f"training.time is {recipe.training.time!r}, which extends a resumed run: remove the +, or add --resume"
             )
+        workers.broadcast(lambda: check_new(folder, again))  # before the corpus is read to choose settings
         recipe = workers.broadcast(lambda: complete(recipe, folder, again, device, tell, say))
         base = workers.first_before_others(lambda: open_base(recipe, folder, again))
         teachers = workers.first_before_others(lambda: open_teachers(recipe))

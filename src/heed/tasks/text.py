@@ -57,7 +57,7 @@ class TextTask(Task):
         if self.one_sided and (data.target or data.valid_target):
             raise ValueError(f"data.target is set, but {self.name} needs only plain text: set data.source")
         if not self.one_sided and data.source and not data.target:
-            raise ValueError(f"data.target is missing: {self.name} needs pairs")
+            raise ValueError(f"data.target is missing: {self.name} needs pairs; give their other side with --target")
         for one in data.corpora:
             if self.one_sided and (one.target or one.valid_target):
                 raise ValueError(
@@ -247,7 +247,7 @@ class TextTask(Task):
         return found
 
     def notes(self, recipe: Any, prepared: Prepared, validation: Validation, max_length: int) -> list[str]:
-        data, notes = recipe.data, self.corpus_summaries(recipe, prepared)
+        data, notes = recipe.data, recipe.data.swapped_validation() + self.corpus_summaries(recipe, prepared)
         source, target = data.languages({}).values()
         named = source and target and not (data.source_language and data.target_language)
         if named and not recipe.model.folder:

@@ -84,6 +84,8 @@ def best_early(f: Findings) -> Advice | None:
     found = _last_quarter(f, f.log.steps)
     if found is None or found.step_of_best > 0.75 * found.last[0] or found.loss_since_best < IMPROVING:
         return None
+    if _loss_fell_since(f, found.step_of_best):
+        return None  # the model was still learning: early in training, the metric is mostly noise
     patience = f.recipe.training.patience
     return Advice(
         "best early",
@@ -129,6 +131,12 @@ def too_small(f: Findings) -> Advice | None:
         f"validation loss ({valid[-1][1]:.2f}): the model is too small for this text.",
         f"Use a larger model (model.dim is {f.model.get('dim')}){less}.",
     )
+
+
+def _loss_fell_since(f: Findings, step: float) -> bool:
+    """Whether the validation loss was clearly lower at the end than at this step."""
+    losses = dict(f.log.valid.get("loss", ()))
+    return step in losses and losses[step] - losses[max(losses)] >= IMPROVING * losses[step]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,10 @@ class DrawRequest(AskedOfModel, json_schema_extra={"example": {"label": "Bag", "
     seed: int | None = Field(None, ge=0, lt=2**53, description="random seed; the same seed draws the same images")
     complete: Encoded | None = Field(None, description="a base64-encoded image file whose upper part is kept")
     keep: float | None = Field(
-        None, gt=0, lt=1, description="the share to keep; without it all of a picture wider than high, else half"
+        None,
+        gt=0,
+        lt=1,
+        description="the share to keep; without it all of an image that is wider than it is tall, else half",
     )
     enlarge: Encoded | None = Field(None, description="a base64-encoded image file, for models that enlarge images")
     stream: bool = Field(False, description="stream the values as they are generated")

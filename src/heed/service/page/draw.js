@@ -91,7 +91,7 @@ async function take(file) {
   showGiven();
 }
 
-// A picture wider than high is an upper part itself: its height at the model's width. Otherwise null.
+// A picture wider than it is tall is an upper part itself: its height at the model's width. Otherwise null.
 function partHeight() {
   const { given, model } = view, { picture } = given ?? {};
   if (!given || model.enlarges || picture.height >= picture.width) return null;
