@@ -56,7 +56,7 @@ def test_order_and_sizes_of_batches_do_not_matter(monkeypatch):
     expected = own.probabilities(images)
     order = [3, 0, 6, 2, 1, 5, 4]
     np.testing.assert_allclose(own.probabilities(images[order]), expected[order], atol=0.003)
-    monkeypatch.setattr(int8_images, "PATCHES", 34)
+    monkeypatch.setattr(int8_images, "PATCHES", 2 * 17)
     np.testing.assert_allclose(own.probabilities(images), expected, atol=0.003)
     monkeypatch.setattr(type(own), "_batch", lambda self: 3)
     np.testing.assert_allclose(own.probabilities(images), expected, atol=0.003)
@@ -65,11 +65,15 @@ def test_order_and_sizes_of_batches_do_not_matter(monkeypatch):
 
 def test_images_are_run_in_parts_that_fit_the_caches(monkeypatch):
     own, sizes = quantized(), []
-    monkeypatch.setattr(int8_images, "PATCHES", 17 * 2)
+    monkeypatch.setattr(int8_images, "PATCHES", 2 * 17)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert own.int8.takes()
     own.int8.run(own.upload(pixels(7)), lambda model, part: sizes.append(len(part)) or part)
-    assert sizes == [4, 3]
+    assert sizes == [4, 3], "parts of nearly one size"
+    own.int8.run(own.upload(pixels(9)), lambda model, part: sizes.append(len(part)) or part)
+    assert sizes[2:] == [3, 3, 3]
+    for count in (0, 1):
+        assert len(own.int8.run(own.upload(pixels(count)), lambda model, part: part)) == count
 
 
 def test_opened_models_are_quantized_unless_torch_is_chosen():

@@ -1,5 +1,6 @@
 """Image models on a CPU with instructions for 8-bit integers: a copy with quantized linear layers."""
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -47,8 +48,8 @@ class Int8ImageModel:
 
     def run(self, pixels: Tensor, work: Callable[[Any, Tensor], Tensor]) -> Tensor:
         """`work` of the copy and a batch of images as bytes, in parts."""
-        size = max(1, PATCHES * torch.get_num_threads() // self.model.config.max_length)
-        return torch.cat([work(self.copy, part) for part in pixels.split(size)])
+        parts = math.ceil(len(pixels) * self.model.config.max_length / (PATCHES * torch.get_num_threads()))
+        return torch.cat([work(self.copy, part) for part in pixels.tensor_split(max(1, min(parts, len(pixels))))])
 
 
 def unsupported(model: nn.Module) -> str | None:
