@@ -198,11 +198,12 @@ def wait(device: torch.device) -> None:
 Classify = Callable[[np.ndarray], np.ndarray]
 
 
-def heed_classifier(shape: Shape, device: torch.device) -> ImageClassifier:
-    """What `heed classify` opens."""
+def heed_classifier(shape: Shape, device: torch.device, engine: str = "auto") -> ImageClassifier:
+    """What `heed classify --engine` opens."""
     labels = Labels([str(number) for number in range(shape.labels)])
     product = ImageClassifier(shape.model().to(device).eval(), Images(shape.size, 3, tuple(MEAN), tuple(STD)), labels)
     in_precision(product.model, "auto")
+    product.use(engine)
     return product
 
 

@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument(
         "--systems",
         nargs="+",
-        help="some alone: heed, transformers, torch, transformers-compiled, torch-compiled; on a GPU heed-captured. "
+        help="some alone: heed, transformers, torch, transformers-compiled, torch-compiled; on a GPU heed-captured, on the CPU heed-float32. "
         "On the CPU nothing is compiled unless it is named here",
     )
     top.add_argument("--rounds", type=int, default=5, help="how often each has its turn (default: 5)")
@@ -62,7 +62,11 @@ def parser() -> argparse.ArgumentParser:
 def chosen(args: argparse.Namespace, training: bool) -> tuple[list[str], list[str]]:
     """The systems that take part, and a sentence about each who does not."""
     cuda = args.device == "cuda"
-    every = ["heed", *(["heed-captured"] if cuda and training else [])]
+    every = [
+        "heed",
+        *(["heed-captured"] if cuda and training else []),
+        *(["heed-float32"] if not (cuda or training) else []),
+    ]
     every += [f"{name}{how}" for name in ("transformers", "torch") for how in ("", "-compiled")]
     names, without = [], []
     for name in every:
@@ -135,7 +139,8 @@ def classifying(args: argparse.Namespace, name: str, device: torch.device) -> di
             make, logits = image_systems.PEERS[peer]
             made[one] = image_systems.peer_classifier(make(shape.model()), logits, size, device, one != peer)
         else:
-            made[one] = product.probabilities
+            exact = one == "heed-float32"
+            made[one] = (image_systems.heed_classifier(shape, device, "torch") if exact else product).probabilities
     results: dict[str, np.ndarray] = {}
 
     def once(one: str) -> Callable[[], None]:

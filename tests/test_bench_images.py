@@ -19,7 +19,7 @@ def classified(model, logits):
 def test_a_peer_is_the_same_model_before_and_after_training(peer):
     make, logits = image_systems.PEERS[peer]
     ours, theirs = SHAPE.model(), make(SHAPE.model())
-    product = image_systems.heed_classifier(SHAPE, CPU)
+    product = image_systems.heed_classifier(SHAPE, CPU, "torch")
     before = product.probabilities(SHAPE.pixels(6))
     assert np.abs(classified(theirs, logits) - before).max() < 1e-6
     image_systems.heed_training(ours, SHAPE, CPU, steps=3)()
@@ -55,6 +55,7 @@ def test_rows_are_measured_and_written(tmp_path, capsys):
 def test_on_the_cpu_nothing_is_compiled_unless_it_is_named():
     names, without = images.chosen(images.parser().parse_args([]), training=True)
     assert names == ["heed", "transformers", "torch"] and len(without) == 2
+    assert images.chosen(images.parser().parse_args([]), training=False)[0][:2] == ["heed", "heed-float32"]
     args = images.parser().parse_args(["--device", "cuda"])
     assert images.chosen(args, training=True)[0][:2] == ["heed", "heed-captured"]
     assert "torch-compiled" in images.chosen(args, training=False)[0]

@@ -11,6 +11,8 @@ from PIL import Image
 import heed
 from heed.cli.main import main
 from heed.evaluation.calibration import expected_calibration_error, label_ranks, rank_accuracy, reliability
+from heed.kernels import int8
+from tests.integers import product_of_integers
 
 TRAIN = [
     "--set", "model.name=vit", "--set", "model.patch=4", "--set", "model.dim=16", "--set", "model.heads=2",
@@ -49,6 +51,48 @@ def trained(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def able(monkeypatch):
+    """As on a CPU that multiplies 8-bit integers."""
+    if int8.unavailable():
+        product_of_integers(monkeypatch)
+    monkeypatch.setattr(int8, "unavailable", lambda: None)
+    copies = []
+    whole = int8.int8_copy
+    monkeypatch.setattr(int8, "int8_copy", lambda model: copies.append(model) or whole(model))
+    return copies
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ([], 1),
+        (["--engine", "int8"], 1),
+        (["--engine", "torch"], 0),
+        (["--precision", "float32"], 0),
+        (["--precision", "float32", "--engine", "int8"], 1),
+    ],
+    ids=str,
+)
+def test_classes_are_quantized_unless_another_engine_or_a_precision_is_given(trained, able, capsys, given, count):
+    run, test = trained
+    assert main(["classify", str(run), str(test), "--top", "1", *given]) == 0
+    assert len(able) == count and len(capsys.readouterr().out.splitlines()) == 12
+
+
+def test_scores_are_those_of_the_model_itself(trained, able):
+    run, test = trained
+    assert main(["evaluate", str(run), "--images", str(test)]) == 0 and not able
+    assert main(["evaluate", str(run), "--images", str(test), "--engine", "auto"]) == 0 and len(able) == 1
+
+
+def test_a_cpu_that_cannot_is_told_so(trained, monkeypatch, capsys):
+    run, test = trained
+    monkeypatch.setattr(int8, "unavailable", lambda: "this CPU is too old")
+    assert main(["classify", str(run), str(test), "--engine", "int8"]) == 1
+    assert "engine is 'int8', but this CPU is too old: use torch" in " ".join(capsys.readouterr().err.split())
 
 
 def test_classes_come_with_probabilities_the_likeliest_first(trained, capsys):

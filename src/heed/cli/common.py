@@ -46,8 +46,8 @@ def add_text_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def add_encoder_engine(parser: argparse.ArgumentParser) -> None:
-    line = "inference engine for BERT, RoBERTa or ELECTRA on the CPU: auto (the default) is ctranslate2 in float32 for many texts, else torch; ctranslate2-int8 is faster and quantized (docs/guides/encoders.md)"
-    choices = ["auto", "torch", "ctranslate2", "ctranslate2-int8"]
+    line = "inference engine for BERT, RoBERTa or ELECTRA on the CPU: auto (the default) is ctranslate2 in float32 for many texts, else torch; ctranslate2-int8 is faster and quantized (docs/guides/encoders.md). For images: auto is int8 on CPUs with AVX-512 VNNI, else torch (docs/guides/images.md)"
+    choices = ["auto", "torch", "ctranslate2", "ctranslate2-int8", "int8"]
     parser.add_argument("--engine", choices=choices, default="auto", help=line)
 
 

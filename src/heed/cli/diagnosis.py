@@ -202,6 +202,11 @@ def _engines(gpu: bool) -> dict[str, str]:
         import ctranslate2
 
         found["ctranslate2"] = f"yes: {', '.join(sorted(ctranslate2.get_supported_compute_types('cpu')))}"
+    if "torch" in sys.modules:
+        from heed.kernels import int8
+
+        lacking = int8.unavailable()
+        found["int8"] = f"no: {lacking}" if lacking else "yes: images"
     if not gpu:
         return found | dict.fromkeys(("CUDA graphs", "fused kernels"), "no: there is no GPU")
     import torch

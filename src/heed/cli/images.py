@@ -78,12 +78,23 @@ def readable(product: Any, paths: Sequence[Path], max_pixels: int) -> Iterator[t
         yield kept, pixels, len(part) - len(kept)
 
 
+def _opened(args: argparse.Namespace, verb: str) -> Any:
+    """The model in its precision; if one is given, engine auto does not quantize."""
+    from heed.cli.common import open_product
+    from heed.products.text_batches import in_precision
+
+    if args.precision != "auto" and args.engine == "auto":
+        args.engine = "torch"
+    product = open_product(args, verb)
+    in_precision(product.model, args.precision)
+    return product
+
+
 def classify(args: argparse.Namespace) -> int:
     """One line per image: its path and its most likely classes with their probabilities."""
     import numpy as np
 
-    from heed.cli.common import open_product, write_chunks
-    from heed.products.text_batches import in_precision
+    from heed.cli.common import write_chunks
 
     for name in ("input", "tsv", "reference"):
         if getattr(args, name):
@@ -91,8 +102,7 @@ def classify(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise ValueError(f"--top is {args.top}; it must be at least 1")
     paths = found_files(args.text)
-    classifier, unread = open_product(args, "classify"), 0
-    in_precision(classifier.model, args.precision)
+    classifier, unread = _opened(args, "classify"), 0
 
     def lines():
         nonlocal unread
@@ -122,17 +132,15 @@ def embed(args: argparse.Namespace) -> int:
     """Write the vectors of images to a .npy file and their paths next to it, or find the images of a folder most similar to each."""
     import numpy as np
 
-    from heed.cli.common import errors, open_product, write_lines
+    from heed.cli.common import errors, write_lines
     from heed.evaluation.retrieval import nearest_rows
     from heed.files import atomic_file
-    from heed.products.text_batches import in_precision
 
     if args.pairs or args.input:
         raise ValueError("--pairs and --input are for texts, and this is an image model: give images or folders")
     if args.pool:
         raise ValueError("--pool is for text models: a ViT has its own setting, model.pooling")
-    paths, embedder = found_files(args.text), open_product(args, "embed")
-    in_precision(embedder.model, args.precision)
+    paths, embedder = found_files(args.text), _opened(args, "embed")
     paths, vectors, unread = _vectors(embedder, paths, args.max_pixels)
     if args.search:
         others, found, failed = _vectors(embedder, found_files([str(args.search)]), args.max_pixels)

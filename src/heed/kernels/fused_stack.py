@@ -24,11 +24,11 @@ def activation_codes() -> dict:
 
 def supports_packing(model: nn.Module) -> bool:
     """Whether only plain attention mixes positions."""
-    return _has_plain_layers(model, (PostNorm, PreNorm))
+    return has_plain_layers(model, (PostNorm, PreNorm))
 
 
-def _has_plain_layers(model: nn.Module, orders: tuple[type, ...]) -> bool:
-    """Exact types: a subclass may compute something else."""
+def has_plain_layers(model: nn.Module, orders: tuple[type, ...] = ORDERS) -> bool:
+    """Whether all layers are plain. Exact types: a subclass may compute something else."""
     stacks = [part for part in model.modules() if isinstance(part, Stack)]
     layers = [layer for stack in stacks for layer in stack.layers]
     if not stacks or any(type(part) is not Stack for part in stacks) or any(type(part) is not Layer for part in layers):
@@ -40,9 +40,7 @@ def _has_plain_layers(model: nn.Module, orders: tuple[type, ...]) -> bool:
 def supports(model: nn.Module) -> bool:
     """Whether all layers of a model are plain and can be fused."""
     stacks = [part for part in model.modules() if type(part) is Stack]
-    return _has_plain_layers(model, ORDERS) and all(
-        _can_fuse(layer, stack.norm) for stack in stacks for layer in stack.layers
-    )
+    return has_plain_layers(model) and all(_can_fuse(layer, stack.norm) for stack in stacks for layer in stack.layers)
 
 
 def _is_plain(body: nn.Module) -> bool:

@@ -1,6 +1,6 @@
 """Image classification: images in, classes out."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from heed.models.outputs import check_outputs
 from heed.models.package import Package
 from heed.nn.pixels import Normalize, from_bytes
 from heed.products.cuda_images import FusedImageModel
+from heed.products.int8_images import Int8ImageModel, int8_engine
 from heed.products.product import Product, single
 from heed.vocabularies.images import MAX_PIXELS, Images, UnreadableImage
 from heed.vocabularies.labels import Labels
@@ -38,7 +39,14 @@ class ImageModel(Product):
     def __init__(self, model: Any, images: Images, facts: dict[str, Any] | None = None):
         self.model, self.images, self.facts = model, images, facts or {}
         self.normalize, self.fused = Normalize(images.mean, images.std), FusedImageModel(model)
+        self.int8: Int8ImageModel | None = None
         self.copies: torch.cuda.Stream | None = None
+
+    def use(self, engine: str) -> None:
+        """Choose the engine: "torch" computes in the precision of the weights, "int8" in 8-bit integers on a CPU, and
+        "auto" so if the CPU has instructions for them.
+        """
+        self.int8 = int8_engine(self.model, engine)
 
     @property
     def device(self) -> torch.device:
@@ -79,6 +87,12 @@ class ImageModel(Product):
         found.record_stream(current)
         return found
 
+    def _run(self, pixels: Tensor, work: Callable[[Any, Tensor], Tensor], full: bool = False) -> Tensor:
+        """`work` of the model, or of a faster copy, and a batch; `full` ones have all one size."""
+        if self.int8 is not None and self.int8.takes():
+            return self.int8.run(pixels, work)
+        return self.fused.run(pixels, work, full)
+
     def batches(self, sources: Any, size: int | None = None) -> Iterator[Sequence[Any]]:
         size = size or self._batch()
         for start in range(0, len(sources), size):
@@ -102,7 +116,9 @@ class ImageClassifier(ImageModel):
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "ImageClassifier":
         own = single(packages, names, cls.noun)
-        return cls(own.model, own.processors["images"], own.processors["labels"], own.facts)
+        found = cls(own.model, own.processors["images"], own.processors["labels"], own.facts)
+        found.use(options.get("engine", "auto"))
+        return found
 
     def classify(self, sources: Sequence[Source]) -> list[ImageLabel]:
         """Classify image files, or their bytes."""
@@ -120,7 +136,7 @@ class ImageClassifier(ImageModel):
         """The probability of each class for images as bytes."""
         self.model.eval()
         size = self._batch()
-        parts = [self.fused.run(self.upload(part), self._classify, len(part) == size) for part in self.batches(pixels)]
+        parts = [self._run(self.upload(part), self._classify, len(part) == size) for part in self.batches(pixels)]
         found = torch.cat(parts).cpu() if parts else torch.zeros(0, len(self.labels))
         check_outputs(found)
         return found.numpy()
@@ -138,7 +154,9 @@ class ImageEmbedder(ImageModel):
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "ImageEmbedder":
         own = single(packages, names, cls.noun)
-        return cls(own.model, own.processors["images"], own.facts)
+        found = cls(own.model, own.processors["images"], own.facts)
+        found.use(options.get("engine", "auto"))
+        return found
 
     def embed(self, sources: Sequence[Source]) -> Float[np.ndarray, "n dim"]:
         """One vector per image file."""
@@ -148,7 +166,9 @@ class ImageEmbedder(ImageModel):
     @torch.inference_mode()
     def vectors(self, pixels: np.ndarray) -> Float[np.ndarray, "n dim"]:
         """The same for images as bytes, in one batch."""
-        model = self.fused.current()
-        found = model.image_vectors(self.inputs(pixels)).float().cpu()
+        found = self._run(self.upload(pixels), self._vectors).cpu()
         check_outputs(found)
         return found.numpy()
+
+    def _vectors(self, model: Any, pixels: UInt8[Tensor, "b h w c"]) -> Float[Tensor, "b dim"]:
+        return model.image_vectors(self._prepare(pixels)).float()
