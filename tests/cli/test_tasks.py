@@ -157,7 +157,7 @@ def test_an_article_is_summarized_whole_and_what_is_not_read_is_said(pretrained,
     [
         (["--target", "said"], ["task.name=denoising", "model.name=bart"],
          "data.target is set, but denoising needs only plain text: set data.source"),
-        ([], [], "data.target is missing: translation needs pairs"),
+        ([], [], "data.target is missing: translation needs pairs; give their other side with --target"),
         ([], ["task.name=denoising"],
          "task.name is 'denoising', which transformer cannot learn: set model.name to bart or pegasus or mbart"),
         (["--target", "labels"], ["task.name=classification"],
