@@ -211,7 +211,7 @@ def test_what_is_written_is_read_by_their_image_processor(tmp_path):
     other = ViTForImageClassification.from_pretrained(tmp_path / "ours")
     with torch.no_grad():
         expected = other(torch.from_numpy(np.array(processor(image)["pixel_values"]))).logits.softmax(dim=1)[0]
-    found = load(tmp_path / "ours", "cpu").classify([tmp_path / "image.png"])[0]
+    found = load(tmp_path / "ours", "cpu", engine="torch").classify([tmp_path / "image.png"])[0]
     for i, name in enumerate(("cat", "dog", "owl")):
         assert found.probabilities[name] == pytest.approx(expected[i].item(), abs=1e-5)
 
