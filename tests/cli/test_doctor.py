@@ -116,6 +116,12 @@ def test_a_driver_without_a_gpu_for_torch(monkeypatch, built, says, advice):
     assert says in problems[0].what and problems[0].advice.startswith(advice)
 
 
+@pytest.mark.parametrize(("home", "shown"), [("/u", "~/x"), ("/", "/u/x"), ("/home/me", "/u/x")])
+def test_a_path_does_not_tell_who_the_user_is(monkeypatch, home, shown):
+    monkeypatch.setattr(doctor.Path, "home", lambda: Path(home))
+    assert doctor._private("/u/x") == shown
+
+
 def test_extras_are_those_of_the_package():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     assert set(doctor.EXTRAS) == set(extras) - {"docs", "test"}
