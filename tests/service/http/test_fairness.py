@@ -152,7 +152,9 @@ def test_a_body_that_has_no_room_is_forgotten_before_the_rest_of_it_is_dropped()
         with pytest.raises(TooManyBytes):
             await body()
 
-    with closing(Service([], Settings(limits=Limits(bytes=2)))) as service:  # of all bodies at once, eight times as many
+    with closing(
+        Service([], Settings(limits=Limits(bytes=2)))
+    ) as service:  # of all bodies at once, eight times as many
         middleware = ServiceMiddleware(None, service)
         body = _CountedBody(middleware, receive)
         asyncio.run(refuse())
