@@ -73,9 +73,11 @@ def test_little_disk_alone_is_no_failure(heed, installed, monkeypatch):
     assert code == 0 and out.startswith("! the disk of the working folder has ")
 
 
-def test_a_cache_that_is_a_file(heed, installed, monkeypatch, tmp_path):
+@pytest.mark.parametrize("mode", [0o600, 0o700])
+def test_a_cache_that_is_a_file(heed, installed, tmp_path, mode):
     installed()
     (tmp_path / "cache").write_text("", "utf-8")
+    (tmp_path / "cache").chmod(mode)
     code, out, _ = heed("doctor")
     assert code == 1 and "cannot be written. What to do: set HEED_CACHE" in out
 
@@ -99,13 +101,25 @@ def test_a_package_that_does_not_load(monkeypatch, installed):
     assert problems[0].broken and problems[0].what.startswith("torch is installed but does not load: libcudart.so.12")
 
 
-def test_a_driver_without_a_gpu_for_torch(monkeypatch):
+@pytest.mark.parametrize(
+    ("built", "says", "advice"),
+    [(None, "is built for the CPU", "install torch for CUDA"), ("12.8", "is built for CUDA 12.8", "update the driver")],
+)
+def test_a_driver_without_a_gpu_for_torch(monkeypatch, built, says, advice):
+    monkeypatch.setattr(torch.version, "cuda", built)
     monkeypatch.setattr(doctor, "_driver", lambda: "550.1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     problems = []
     doctor._gpu(problems)
     assert not problems[0].broken and "there is an NVIDIA driver (550.1)" in problems[0].what
+    assert says in problems[0].what and problems[0].advice.startswith(advice)
+
+
+@pytest.mark.parametrize(("home", "shown"), [("/u", "~/x"), ("/", "/u/x"), ("/home/me", "/u/x")])
+def test_a_path_does_not_tell_who_the_user_is(monkeypatch, home, shown):
+    monkeypatch.setattr(doctor.Path, "home", lambda: Path(home))
+    assert doctor._private("/u/x") == shown
 
 
 def test_extras_are_those_of_the_package():

@@ -11,6 +11,7 @@ import types
 import pytest
 
 import heed as package
+from heed.bulk.command import AHEAD, read_ahead
 from heed.cli import common, translate
 from heed.cli.main import main
 
@@ -32,6 +33,19 @@ def change(folder, **facts):
 
 def pairs(column: str) -> list[tuple[int, int]]:
     return [tuple(int(number) for number in link.split("-")) for link in column.split()]
+
+
+def test_only_a_file_is_read_ahead_since_others_wait_for_their_answers(tmp_path, monkeypatch):
+    (tmp_path / "lines").write_text("a\n", "utf-8")
+    with (tmp_path / "lines").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert [read_ahead(None), read_ahead("-"), read_ahead("lines")] == 3 * [AHEAD]
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w"), os.fdopen(reading) as pipe:
+        monkeypatch.setattr(sys, "stdin", pipe)
+        assert [read_ahead(None), read_ahead("-"), read_ahead("lines")] == [0, 0, AHEAD]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a\n"))
+    assert read_ahead(None) == 0
 
 
 def test_each_of_the_best_of_a_text_in_parts_is_aligned_part_by_part(heed, model):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import subprocess
 import sys
 
@@ -130,7 +131,7 @@ def test_an_ensemble_of_one_model_twice_is_the_model(heed, trained):
     assert heed("translate", f"{trained},{trained}", TEXTS[0])[1] == heed("translate", trained, TEXTS[0])[1]
 
 
-def test_evaluate_and_compare(heed, trained, tmp_path):
+def test_evaluate_and_compare(heed, trained, tmp_path, monkeypatch):
     (tmp_path / "a.ko").write_text("".join(text + "\n" for text in TEXTS), "utf-8")
     (tmp_path / "a.en").write_text("I love you.\nNothing.\nWe go to school.\n", "utf-8")
     (tmp_path / "b.hyp").write_text("I love you.\nNothing.\nWe go to schools.\n", "utf-8")
@@ -139,20 +140,13 @@ def test_evaluate_and_compare(heed, trained, tmp_path):
     assert code == 0
     assert "nrefs:1|case:mixed|eff:no|tok:13a" in out.replace("\n", "").replace(" ", "")
     assert json.loads((tmp_path / "s.json").read_text())["scores"]["lines"] == 3
-    for report in ("r.tsv", "r.html"):
-        code, out, _ = heed(
-            "evaluate",
-            trained,
-            *pair,
-            "--against",
-            tmp_path / "b.hyp",
-            "--sentences",
-            tmp_path / report,
-            "--samples",
-            50,
-        )
-        assert code == 0
-        assert (tmp_path / report).stat().st_size > 100
+    monkeypatch.setenv("COLUMNS", "50")  # what is copied from a narrow terminal stays whole
+    for report in (tmp_path / "r.tsv", tmp_path / "r[b].html"):
+        more = ("--against", tmp_path / "b.hyp", "--sentences", report, "--samples", 50)
+        code, out, _ = heed("evaluate", trained, *pair, *more)
+        assert code == 0 and report.stat().st_size > 100
+        assert f"Sentences: {report}" in out.splitlines()
+        assert re.search(r"^TER +nrefs:1\|.*\|version:[\d.]+$", out, re.MULTILINE)
 
 
 def test_look_draws_every_kind(heed, trained, tmp_path):

@@ -95,6 +95,9 @@ def test_other_faults_are_refused(folder, tmp_path):
         features_of(AudioConfig(["x"]), both)
     with pytest.raises(ValueError, match=r"data.rate is 10; it must be from 1,000"):
         AudioConfig(["x"], rate=10)
+    for kind, name in (("fbank", "mels"), ("mfcc", "cepstra")):
+        with pytest.raises(ValueError, match=rf"^data\.{name} is 2000; it must be from 1 to 1,024$"):
+            AudioConfig(["x"], features=kind, **{name: 2000})
     with pytest.raises(ValueError, match=r"data\.audio is empty: give"):
         AudioConfig()
     with pytest.raises(ValueError, match=r"data.speeds is \[3.0\]"):
@@ -131,6 +134,7 @@ def test_damaged_features_are_computed_again(speech):
     path.write_bytes(damaged)
     _, again = prepare(utterances, features, lambda what, done: said.append((what, done)), speeds=[1.0, 1.1])
     np.testing.assert_array_equal(again.frames(0), expected)
+    assert [done for what, done in said if what == "computing features"] == [0], "of few there is nothing more to tell"
     assert any("features.f32 has changed since it was written" in what and done is None for what, done in said)
 
 

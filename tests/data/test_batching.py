@@ -369,6 +369,15 @@ def test_the_shares_of_a_batch_are_the_batch(made, learned, kind, world):
         assert_same_batches(shares[0], whole)
 
 
+def test_noised_texts_are_the_same_for_any_layout_of_a_batch(made, learned):
+    noised, rows = noisy(made, learned, "denoised"), np.arange(20)
+    padded = row_contents(noised.make(rows))
+    noised.collate = lambda *parts: parts
+    sources, targets, _ = noised.make(rows)
+    assert [(*own, LAST) for own in sources] == [row[0] for row in padded]
+    assert [(*own, LAST) for own in targets] == [row[2] for row in padded]
+
+
 def test_the_noise_of_a_text_does_not_depend_on_what_shares_its_batch(made, learned):
     rows = np.arange(20)
     noised = noisy(made, learned, "denoised")

@@ -58,6 +58,12 @@ def test_duplicates_and_what_is_held_out_are_those_of_the_basic_rules(lines):
     assert {rule for rule, no in zip(rules, bad, strict=True) if no} == {"empty", "same"}
 
 
+def test_how_much_was_read_is_told_from_the_first_line_on_and_not_for_each(lines):
+    told = []
+    assert list(module.counted(lines, "reading", lambda *progress: told.append(progress))) == list(lines)
+    assert told == [("reading", 0)]
+
+
 def test_swapped_pairs_are_found(many):
     planted = set(range(3, len(many), 40))
     lines = [Line(line.target, line.source, line.location) if i in planted else line for i, line in enumerate(many)]

@@ -4,6 +4,7 @@ import csv
 from collections import Counter
 from itertools import groupby, pairwise
 
+import numpy as np
 import pytest
 
 from heed.cli.main import main
@@ -42,12 +43,13 @@ def test_no_thing_is_of_two_projects():
 
 
 def test_things_are_bought_in_the_order_of_their_project_and_once(bought):
-    known = shop.projects().items()
-    place = {t: (name, p, i) for name, own in known for p, one in enumerate(own) for i, t in enumerate(one)}
+    known, shares = shop.projects(), np.zeros(2)
+    place = {t: (name, p, i) for name, own in known.items() for p, one in enumerate(own) for i, t in enumerate(one)}
     counts, at_home = Counter(), []
     for things in bought.values():
         own = [place[thing] for thing in things if thing in place]
         by_project = Counter(one[:2] for one in own)
+        shares += [sum(len(known[name][number]) for name, number in by_project), len(own)]
         counts[len(by_project)] += 1
         for project in by_project:
             steps = [one[2] for one in own if one[:2] == project]
@@ -56,6 +58,8 @@ def test_things_are_bought_in_the_order_of_their_project_and_once(bought):
         at_home.append(sum(sorted(departments.values())[-2:]) / sum(departments.values()))
     assert set(counts) == {2, 3, 4, 5} and min(counts.values()) > 60
     assert sum(at_home) / len(at_home) > shop.AT_HOME
+    wanted, taken = shares
+    assert 0.83 < taken / wanted < 0.87, "of a project not all is bought, but most"
     staples = sum(thing in shop.STAPLES for own in bought.values() for thing in own)
     assert 0.06 < staples / (sum(map(len, bought.values())) - staples) < 0.10
 

@@ -38,6 +38,7 @@ def test_one_may_draw_more_than_a_beam_is_wide():
         ({"max_growth": 1.5}, 11, 1000, 36),
         ({"max_length": 7}, 10, 1000, 7),
         ({"max_length": 7}, 10, 5, 5),
+        ({"max_length": 1}, 10, 1000, 1),
         ({}, 10, 30, 30),
     ],
 )

@@ -31,6 +31,11 @@ def test_entities_count_if_all_of_them_is_right():
     assert nothing == {"f1": 0, "precision": 0, "recall": 0, "accuracy": 100}
 
 
+def test_sentences_without_expected_labels_are_refused_and_not_left_out():
+    with pytest.raises(ValueError, match="shorter"):
+        tagging.count([["O"], ["O"]], [["O"]])
+
+
 def test_intervals_and_differences_are_those_of_the_sentences():
     same = tagging.count(split(EXPECTED), split(EXPECTED))
     other = tagging.count(split(FOUND), split(EXPECTED))

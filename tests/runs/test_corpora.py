@@ -54,6 +54,8 @@ def test_a_resumed_run_may_rename_a_corpus_and_change_nothing_else(tmp_path):
           "model": {"name": "bart"}}, r"data\.corpora: denoising has no tags and a single language, so <x> has no effect"),
         ({"data": {"corpora": [{"source": "a", "weight": 2}]}, "task": {"name": "language"}, "model": {"name": "gpt2"}},
          r"a has the weight 2, but a language model reads its text once"),
+        ({"data": {"corpora": [{"source": "a", "weight": 2}]}, "task": {"name": "masked"}, "model": {"name": "bert"}},
+         r"a has the weight 2, but masked weights all text equally: leave it out"),
         ({"data": {"corpora": [{"source": "a", "target": "b"}]}, "task": {"name": "denoising"}, "model": {"name": "bart"}},
          r"data\.corpora: a \+ b has a target, but denoising needs only plain text"),
     ],

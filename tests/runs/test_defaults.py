@@ -1,5 +1,6 @@
 """What heed train chooses when nothing is set."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,12 @@ def test_regularization_falls_with_the_corpus():
     assert [found["task.r_drop"] for found in rates] == [5.0, 2.0, 0.0]
     assert [found["model.dropout"] for found in rates] == [0.3, 0.2, 0.1]
     assert [found["subwords.sampling"] for found in rates] == [0.1, 0.1, 0.0]
+
+
+def test_a_smaller_size_has_nothing_more_of_anything():
+    for larger, smaller in pairwise(EPOCHS):
+        assert smaller != larger and all(few <= many for few, many in zip(smaller, larger, strict=True))
+    assert all(width % heads == 0 for width, heads, *_ in EPOCHS)
 
 
 @pytest.mark.parametrize(("passes", "expected"), [(1, LEAST), (8, TINY), (30, SMALL), (3000, MEDIUM)])

@@ -16,7 +16,7 @@ from heed.models.transformer import PRESETS, Transformer
 from heed.products.translator import stages
 from heed.runs import distill
 from heed.runs import recipe as recipes
-from heed.runs.teacher import check_vocab_size
+from heed.runs.teacher import check, check_vocab_size
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 from tests import fixed_pairs
 from tests.helpers import translation_package
@@ -310,6 +310,16 @@ def test_a_table_is_a_corpus_too(plan, tmp_path, pairs):
     distill.make(plan("distill.mix=true", target="target"), tmp_path / "files")
     assert made(tmp_path / "table") == made(tmp_path / "files")
     assert recipes.read(path, []).data.tsv == []
+
+
+def test_a_teacher_with_rows_that_no_subword_has_is_refused(teachers, vocabulary, pairs):
+    other = learn([pair.target for pair in pairs], SubwordsConfig(), 350)
+    config = load(teachers[0], "cpu").model.config
+    roomy = Transformer(dataclasses.replace(config, source_vocab_size=len(vocabulary), vocab_size=351))
+    with pytest.raises(
+        ValueError, match="runs/a, which has 351 embeddings, but there are 350 subwords: a teacher must"
+    ):
+        check(roomy, (vocabulary, other), "runs/a", 5)
 
 
 def test_the_student_has_the_teachers_subwords_unless_it_learns_its_own(plan, vocabulary, tmp_path):

@@ -118,6 +118,9 @@ def test_r_drop_with_dropout_is_its_definition(model, weight):
     assert loss.count == len(batch.expected)
     for ours, theirs in zip(gradients(model, loss.total), gradients(model, expected), strict=True):
         assert_same(ours, theirs)
+    with torch.no_grad():  # computed in another way, as on a GPU
+        torch.manual_seed(3)
+        assert_same(RDrop(0.1, weight)(model, batch).total, expected.detach())
 
 
 def other(seed=5):

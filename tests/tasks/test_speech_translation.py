@@ -133,6 +133,17 @@ def test_what_does_not_fit_is_said(folder, tmp_path, capsys, table, more, words)
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("samples", "aside"), [((6000, 6000), ""), ((6000, 800), "; 1 too short, skipped")])
+def test_recordings_that_are_too_short_for_one_state_are_skipped_and_counted(tmp_path, monkeypatch, samples, aside):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+    for i, count in enumerate(samples):
+        write_wav(tmp_path / f"{i}.wav", 0.4 * np.sin(np.arange(count) * 0.1).astype(np.float32), RATE)
+    (tmp_path / "said.tsv").write_text("0.wav\tyes\n1.wav\tno\n", "utf-8")
+    recipe = read(None, list(settings(tmp_path, "said", SMALL).items()))
+    made = recipe.task.prepare(recipe, None, lambda what, done: None)
+    assert recipe.task.data_summary(made) == f"2 training recordings, {sum(samples) / RATE / 60:.1f} minutes{aside}."
+
+
 def test_a_recognizer_without_ctc_cannot_learn_transcripts(folder):
     recipe, base, _ = prepared(folder)
     base.model.config = type(base.model.config)(**{**base.model.config.__dict__, "ctc": False})

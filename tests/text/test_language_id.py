@@ -32,6 +32,10 @@ def test_of_texts_without_words_nothing_is_said(text):
     assert not any(in_another_language(text, code) for code in TEXTS)
 
 
+def test_four_letters_are_enough():
+    assert in_another_language("나는 간다", "en") and not in_another_language("나는 가", "en")
+
+
 def test_the_check_names_what_is_missing(monkeypatch):
     language_id.check(["en", "pt-BR"], "filters.language")
     with pytest.raises(ValueError, match=r"needs to know the language of the source: set data\.source_language"):

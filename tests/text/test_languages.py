@@ -1,5 +1,6 @@
 """The language that file names state."""
 
+import string
 import unicodedata
 from itertools import pairwise
 
@@ -53,6 +54,10 @@ def test_what_is_set_goes_before_names_and_names_before_the_model_it_began_with(
 def test_letters_have_the_script_that_unicode_names(name, title):
     every = [char for char in map(chr, range(0x10000)) if unicodedata.name(char, "").startswith(title)]
     assert every and {script(char) for char in every} == {name}
+
+
+def test_every_letter_of_english_is_latin():
+    assert {script(char) for char in string.ascii_letters} == {"latin"}
 
 
 def test_no_letter_has_two_scripts_and_signs_have_none():

@@ -53,6 +53,12 @@ def backwards(texts):
     return found
 
 
+def quoted(texts):
+    """With signs before and after each word, of which the source has none."""
+    words = [text.split() for text in texts]
+    return [Translated(" ".join(f'"{word}"' for word in own), [(i, i) for i in range(len(own))]) for own in words]
+
+
 def strange(texts):
     """Random words and a random alignment, also to words that do not exist."""
     draw, found = random.Random(len(texts)), []
@@ -145,6 +151,7 @@ def test_all_words_of_a_translation_are_there_in_their_order(page):
         ("see <img src=x> it", backwards, "<img src=x> IT SEE"),
         ("<img src=x> see it", louder, "<img src=x> SEE IT"),
         ("use <code>f(x)</code>, now", backwards, "NOW <code>f(x)</code>, USE"),
+        ("un<b>doing it</b> now", quoted, '<b>"undoing" "it"</b> "now"'),
         ("go to https://a.example/b. Now", louder, "GO TO https://a.example/b. NOW"),
         ("AT&amp;T &lt; 5 &quot;x&quot;", louder, 'AT&amp;T &lt; 5 "X"'),
         ("one<br>two<p>three", louder, "ONE<br>TWO<p>THREE"),

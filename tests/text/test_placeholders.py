@@ -26,6 +26,7 @@ def says(answers):
         ("go <code>a b  c</code> <i>now <b>{x}</b>요</i>", "go a b c now {x}요", "{x}! jetzt a b c gehen", [(0, 5), (4, 1), (5, 0)],
          "<i><b>{x}!</b> jetzt</i> <code>a b  c</code> gehen"),
         ("see <code>a</code> now", "see a now", "siehe a jetzt, a!", [(0, 0), (1, 3), (2, 2)], "siehe a jetzt, <code>a</code>!"),
+        ("see and see <code>a</code>", "see and see a", "a und sehen a", [(1, 1), (2, 2)], "a und sehen <code>a</code>"),
         ("<kbd>of</kbd> it", "of it", "often of it", [(0, 0), (1, 2)], "often <kbd>of</kbd> it"),
         ("one <code>x</code>", "one x", "\U000f0000 x \U000f0001", [(0, 0), (1, 1)], "\U000f0000 <code>x</code> \U000f0001"),
     ],

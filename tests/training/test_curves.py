@@ -103,6 +103,14 @@ def test_each_panel_shows_every_run_in_its_colour(tmp_path):
     assert figure.axes[2].lines[0].get_linestyle() == "--"  # the runs share a schedule, and take turns
 
 
+@pytest.mark.parametrize(("steps", "width"), [(100, 5), (300, 13), (5000, 25)])
+def test_a_value_out_of_line_is_spread_over_a_twenty_fifth_of_a_curve_and_at_most_25_steps(tmp_path, steps, width):
+    folder = run(tmp_path / "a", [step(at, 2.0 if at == steps // 2 else 1.0) for at in range(steps)])
+    figure = curves._figure([curves.RunCurve("a", "r", read_log(folder))], LABELS)
+    found = figure.axes[0].lines[1].get_ydata()
+    assert (found > 1).sum() == width and found.max() == pytest.approx(1 + 1 / width)
+
+
 def panel(folder):
     """The one that shows scores."""
     return curves._figure([curves.RunCurve("a", "r", read_log(folder))], LABELS).axes[1]

@@ -39,3 +39,13 @@ def test_a_loss_that_is_not_of_words_has_no_perplexity():
         meter.add(now)
         facts = meter.read(now)
         assert ("perplexity" in facts) is words and facts["loss"] == 1.5
+
+
+def test_each_part_of_a_loss_is_a_mean_over_what_it_is_of():
+    now, meter = progress()._replace(position=DataPosition()), Meter(0)
+    for total, count in ((6.0, 2), (1.0, 5)):
+        meter.add(now._replace(parts={"ctc": (torch.tensor(total), count), "none": (0.0, 0)}))
+    read = meter.read(now)
+    assert (read["loss_ctc"], read["loss_none"]) == (1.0, 0.0)
+    meter.add(now)
+    assert "loss_ctc" not in meter.read(now)

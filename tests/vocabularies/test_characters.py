@@ -8,6 +8,7 @@ from heed.vocabularies import characters, folder
 from heed.vocabularies.characters import Bytes, Characters
 from heed.vocabularies.codes import code_id, codes_of
 from heed.vocabularies.sentencepiece import SPECIAL_TOKENS, SubwordsConfig
+from heed.vocabularies.transcripts import TranscriptCharacters
 
 TEXTS = ["to be,  or", " not\tto be", "세상"]
 
@@ -70,3 +71,10 @@ def test_a_code_that_is_not_there_is_refused_with_those_that_are():
         code_id(learned("bytes", ["Poems", "News"]), "X")
     with pytest.raises(ValueError, match="'X', but the model has no control codes: leave it out"):
         code_id(learned("bytes"), "X")
+
+
+@pytest.mark.parametrize("own", ["aba", ["a", "b"], None])
+def test_the_characters_of_transcripts_are_different_ones(own):
+    says = "config.json: transcript.characters is .*; it must be a string of different characters"
+    with pytest.raises(ValueError, match=says):
+        TranscriptCharacters.read({"characters": own}, "config.json: transcript")

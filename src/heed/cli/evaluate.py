@@ -145,7 +145,7 @@ def _evaluate_translations(args: argparse.Namespace) -> int:
     if args.sentences:
         table = score_sentences(translations, references, sources=sources, second=second, **options)
         _write_sentences(args, table, scores, comparison)
-        console.print(f"Sentences: {args.sentences}")
+        console.print(f"Sentences: {args.sentences}", markup=False, highlight=False, soft_wrap=True)
     if args.json:
         _write_json(args.json, args, scores, comparison, {"rouge": rouge, "phonemes": phonemes}, translator, seen)
     return 0

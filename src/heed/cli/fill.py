@@ -83,7 +83,7 @@ def evaluate(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.system} is a masked language model: give a text to evaluate it on with --text FILE")
     refuse_for_text(args, context=True)
     systems = [args.system, *([args.against] if args.against else [])]
-    lines, console, results = read_lines(args.text), Console(), []
+    lines, console, results = read_lines(args.text), Console(highlight=False, soft_wrap=True), []
     seen = show_seen_lines(systems, lines)
     for system in systems:
         filler = open_product(args, "fill", [system])
@@ -116,23 +116,23 @@ def _metrics() -> dict:
 def _show(console, name: str, result, samples: int) -> None:
     metrics = _metrics()
     if name:
-        console.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
+        console.print(f"[bold]{name}[/]")
     for metric, value in result.scores.items():
         label, digits = metrics[metric].label, metrics[metric].decimals
         line = f"{label:<24}[bold]{value.value:>10.{digits}f}[/]  {value.low:.{digits}f} to {value.high:.{digits}f}"
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line)
     counts = f"{result.hidden:,} hidden tokens in {result.rows:,} rows; {result.signature}; 95 % intervals from {samples:,} bootstrap samples of rows"
-    console.print(f"[dim]{counts}[/]", highlight=False, soft_wrap=True)
+    console.print(f"[dim]{counts}[/]")
 
 
 def _show_differences(console, compared: dict | None) -> None:
     """The second model minus the first."""
     if compared is None:
         line = "no p-values: the two models do not read the same masked tokens (other vocabulary or settings)"
-        console.print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
+        console.print(f"[dim]{line}[/]")
         return
-    console.print("[bold]difference[/]", highlight=False)
+    console.print("[bold]difference[/]")
     for metric, own in compared.items():
         label, digits = _metrics()[metric].label, _metrics()[metric].decimals
-        console.print(f"{label:<24}{own.value:>+10.{digits}f}  p = {own.p_value:.4f}", highlight=False, soft_wrap=True)
-    console.print("[dim]the second model minus the first; p of a paired bootstrap[/]", highlight=False)
+        console.print(f"{label:<24}{own.value:>+10.{digits}f}  p = {own.p_value:.4f}")
+    console.print("[dim]the second model minus the first; p of a paired bootstrap[/]")

@@ -44,7 +44,7 @@ class FeatureSettings:
                 "most a frame"
             )
         if not FEWEST <= self.size <= MOST:
-            raise ValueError(f"a frame has {self.size} numbers; it must have {FEWEST} to {MOST:,}")
+            raise ValueError(f"{self._sized_by} is {self.size}; it must be from {FEWEST} to {MOST:,}")
         if self.top is not None and not 100 <= self.top <= self.rate / 2:
             raise ValueError(f"top is {self.top:g}; it must be from 100 to half the rate, {self.rate / 2:g} Hz")
         if self.kind == "mfcc" and self.cepstra > self.mels:
@@ -53,7 +53,12 @@ class FeatureSettings:
     @property
     def size(self) -> int:
         """The number of values per frame."""
-        return {"mfcc": self.cepstra, "given": self.given}.get(self.kind, self.mels)
+        return getattr(self, self._sized_by)
+
+    @property
+    def _sized_by(self) -> str:
+        """The setting that is the number of values per frame."""
+        return {"mfcc": "cepstra", "given": "given"}.get(self.kind, "mels")
 
     @property
     def spectrum(self) -> dict[str, Any]:

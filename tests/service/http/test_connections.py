@@ -97,6 +97,16 @@ def test_trailers_of_a_body_are_bounded_too(begin):
         assert read_all(connection).startswith(b"HTTP/1.1 431 ")
 
 
+def test_headers_are_counted_with_their_colons_and_line_ends(begin):
+    running, short = begin(header_bytes=1_300), b"a: b\r\n"
+    with connect(running, HEALTH + short * 195 + b"Connection: close\r\n\r\n") as connection:  # 1,245 bytes
+        assert read_all(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_who_stops_the_server_waits_longer_than_a_request_may_take(begin):
+    assert begin(Limits(seconds=7)).server.config.timeout_graceful_shutdown > 7
+
+
 def test_many_short_headers_are_refused_though_their_bytes_are_few(begin):
     running = begin()
     with connect(running, HEALTH + b"a:\r\n" * (MAX_HEADERS - 2) + b"Connection: close\r\n\r\n") as connection:

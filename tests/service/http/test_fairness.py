@@ -1,16 +1,19 @@
 """One request does not keep others waiting: what it may cost is known before it is done."""
 
+import asyncio
 import json
 import socket
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
 
 from heed.service.http import alternatives, bodies
+from heed.service.http.app import ServiceMiddleware, TooManyBytes, _CountedBody
 from heed.service.http.connections import networks
-from heed.service.http.limits import read_keys
+from heed.service.http.limits import Limits, read_keys
+from heed.service.http.service import Service, Settings
 from heed.text import glossary
 from tests.service.http.test_limits import wait_until
 
@@ -135,6 +138,27 @@ def test_bodies_that_arrive_share_the_memory_limit(start, bodies_started, monkey
         for connection in held:
             connection.close()
         wait_until(lambda: sent() == 400)
+
+
+def test_a_body_that_has_no_room_is_forgotten_before_the_rest_of_it_is_dropped():
+    parts = iter([b"x" * 10, b"x" * 10])
+
+    async def receive():
+        return {"type": "http.request", "body": next(parts), "more_body": True}
+
+    async def refuse():
+        await body()
+        assert middleware.bytes == 10
+        with pytest.raises(TooManyBytes):
+            await body()
+
+    with closing(
+        Service([], Settings(limits=Limits(bytes=2)))
+    ) as service:  # of all bodies at once, eight times as many
+        middleware = ServiceMiddleware(None, service)
+        body = _CountedBody(middleware, receive)
+        asyncio.run(refuse())
+    assert middleware.bytes == 0
 
 
 PLACES = {

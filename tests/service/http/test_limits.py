@@ -8,7 +8,10 @@ from contextlib import suppress
 
 import pytest
 
+from heed.cli import serve
+from heed.cli.main import parse
 from heed.service.http.bodies import MAX_FIELDS, _form
+from heed.service.http.connections import ConnectionLimits
 from heed.service.http.limits import ApiKeys, Gate, Limits, Refusal, read_keys
 from heed.service.http.server import bind_socket
 
@@ -108,6 +111,13 @@ def test_a_client_that_disconnects_cancels_its_jobs(start_with_client, monkeypat
     with running.client() as other:
         assert translate(other).status_code == 200
         assert "heed_gone_total 1" in other.get("/metrics").text
+        wait_until(lambda: 'path="/translate",status="499"} 1' in other.get("/metrics").text)
+
+
+def test_the_limits_of_the_command_are_those_of_the_library():
+    service = serve._service(parse("serve", []), [])
+    assert service.limits == Limits() and service.settings.connections == ConnectionLimits()
+    service.close()
 
 
 def test_sizes_are_limited(start_with_client):
