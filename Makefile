@@ -128,8 +128,10 @@ $(VENV)/.heed-docs: $(VENV)/.heed
 	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $@
 
-# what the tests need from the system
-system: browser espeak
+# what the tests need from the system, one after the other: apt-get runs once at a time
+system:
+	@$(MAKE) --no-print-directory browser
+	@$(MAKE) --no-print-directory espeak
 
 # the pages are tested in a browser; tests/chromium.py looks for the same ones
 browser:
@@ -140,7 +142,7 @@ browser:
 	  else echo "The pages are tested in a browser: install Chromium or Chrome and put it on PATH" \
 	    "(macOS: brew install --cask chromium; Fedora: dnf install chromium)." >&2; exit 1; fi; } >/dev/null
 
-espeak: | browser  # apt-get runs once at a time
+espeak:
 	@{ command -v espeak-ng || \
 	  if command -v apt-get; then echo "── installing espeak-ng for the tests of speech ──" >&2; \
 	    SUDO=$$( [ "$$(id -u)" = 0 ] || echo sudo ); $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends espeak-ng; \

@@ -118,7 +118,7 @@ def test_threads_are_a_number_of_at_least_one(verb, threads, capsys):
     with pytest.raises(SystemExit) as done:
         main([verb, "runs/none", "--threads", threads])
     assert done.value.code == 2
-    assert f"argument --threads: it is {threads}; it must be an integer, at least 1" in capsys.readouterr().err
+    assert f"--threads: it is {threads}; it must be an integer, at least 1" in capsys.readouterr().err
 
 
 def test_output_is_utf8_whatever_the_locale(monkeypatch):
