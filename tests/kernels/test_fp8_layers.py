@@ -78,14 +78,14 @@ MODELS = """
 from heed.kernels import fused_model
 from heed.models.vit import ViT, ViTConfig
 one, tile = How(), How(TILES[0])
-PLANS = (Plan(), Plan(qkv=one), Plan(out=one), Plan(down=one), Plan(up=one), Plan(up=tile), Plan(qkv=tile, up=one, down=one), Plan(one, one, tile, tile))
+PLANS = {"cls": (Plan(), Plan(one, one, tile, tile)), "mean": (Plan(down=one), Plan(up=one), Plan(up=tile), Plan(qkv=tile, up=one, down=one))}
 sizes = dict(labels=3, channels=1, size=12, patch=2, dim=32, heads=2, hidden=48, layers=2)
 for pooling in ("cls", "mean"):
     model = ViT(ViTConfig(**sizes, pooling=pooling)).eval()
     for weight in model.parameters(): nn.init.normal_(weight, std=0.3, generator=generator)
     x = draw(2, 1, 12, 12)
     wanted = model.classify_images(x)
-    for plan in PLANS:
+    for plan in PLANS[pooling]:
         fast = fp8_layers.use_fp8(fused_model.half_precision_copy(model, torch.float32), plan)
         found = fast.classify_images(x)
         near(found, wanted, 0.15 if any(plan) else 1e-3)
