@@ -1,5 +1,6 @@
 import torch
 
+from heed.nn import cache as cache_module
 from heed.nn.cache import Cache, DecoderState, LayerCache, StackCache
 
 
@@ -14,6 +15,34 @@ def test_keys_and_values_are_kept_in_order():
         keys, values = cache.append(k[:, :, t : t + 1], v[:, :, t : t + 1])
     assert torch.equal(keys, k)
     assert torch.equal(values, v)
+
+
+@torch.inference_mode()
+def test_room_after_the_keys_changes_nothing(monkeypatch):
+    monkeypatch.setattr(cache_module, "ROOM", 3)
+    cache, (k, v), seen = Cache(), keys_and_values(3, 20), []
+    order = torch.tensor([2, 0, 0])
+    for t in range(20):
+        cache.append(k[:, :, t : t + 1], v[:, :, t : t + 1])
+        if t in (4, 9):
+            cache.reorder(order)
+            k, v = (torch.cat([part[order, :, : t + 1], part[:, :, t + 1 :]], dim=2) for part in (k, v))
+        if t == 12:
+            cache.drop(2)
+        first = 2 if t >= 12 else 0
+        seen.append((cache.k, cache.k.clone()))
+        assert torch.equal(cache.k, k[:, :, first : t + 1]) and torch.equal(cache.v, v[:, :, first : t + 1])
+    assert all(torch.equal(held, then) for held, then in seen), "what was returned stays as it was"
+    assert len({held.data_ptr() for held, _ in seen}) < 12, "not all are copied at each step"
+
+
+def test_caches_of_inference_can_be_used_outside_of_it_and_gradients_flow():
+    cache, (k, v) = Cache(), keys_and_values()
+    with torch.inference_mode():
+        for t in range(2):
+            cache.append(k[:, :, t : t + 1], v[:, :, t : t + 1])
+    keys, _ = cache.append(k[:, :, 2:].requires_grad_(), v[:, :, 2:])
+    assert torch.equal(keys, k) and keys.requires_grad
 
 
 def test_an_empty_cache_is_still_a_cache():

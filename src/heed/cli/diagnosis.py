@@ -206,7 +206,7 @@ def _engines(gpu: bool) -> dict[str, str]:
         from heed.kernels import int8
 
         lacking = int8.unavailable()
-        found["int8"] = f"no: {lacking}" if lacking else "yes: images"
+        found["int8"] = f"no: {lacking}" if lacking else "yes: images and generated text"
     if not gpu:
         return found | dict.fromkeys(("CUDA graphs", "fused kernels"), "no: there is no GPU")
     import torch

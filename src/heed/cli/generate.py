@@ -73,7 +73,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--seed", type=int, help="random seed; the same seed gives the same text (default: 1)")
     _add_images(parser)
     _add_search(parser)
-    add_text_engine(parser)
+    add_text_engine(parser, searches=True)
     add_device(parser)
 
 
@@ -209,7 +209,7 @@ def _generate(generator, prompts: Callable[[], Iterator[str]], args: argparse.Na
 
     def settings() -> dict:
         names = ("count", "scores", "batch_tokens")
-        asked = {name: getattr(args, name) for name in names} | {"engine": generator.engine_name}
+        asked = {name: getattr(args, name) for name in names} | {"engine": generator.search_engine_name}
         return command.settings_of(generator, **options, **asked, chunk=CHUNK)
 
     stages = Stages(

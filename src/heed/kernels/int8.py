@@ -5,8 +5,9 @@ row becomes does not depend on the others in its batch. Products are summed as 3
 """
 
 import copy
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Float32, Int8, UInt8
@@ -18,6 +19,7 @@ from heed.nn.capabilities import declares
 from heed.nn.transformer import MLP
 
 LARGEST = 127  # of an 8-bit integer
+ROWS = 256  # of a weight that are quantized at once: they fit into the caches
 ZERO = 128  # added to those of the input: the instructions multiply unsigned by signed ones
 
 
@@ -48,15 +50,24 @@ def quantize(x: Float32[Tensor, "*batch dim"], overwrite: bool = False) -> Quant
     return QuantizedRows(values.add_(-ZERO).view(torch.uint8), scale, x.shape[:-1])  # wraps around: unsigned, + 128
 
 
+class Matrix(NamedTuple):
+    """A linear layer that is not a module: an output matrix that is also the embedding."""
+
+    weight: Float32[Tensor, "out dim"]
+    bias: Float32[Tensor, " out"] | None
+
+
 class Int8Linear(nn.Module):
     """One or more linear layers of the same input; their outputs are next to each other."""
 
-    def __init__(self, *layers: nn.Linear):
+    def __init__(self, *layers: nn.Linear | Matrix):
         super().__init__()
-        weight = torch.cat([layer.weight.detach() for layer in layers])
-        rounded, scale = to_int8(weight)
-        self.weight, self.scale = pack(rounded), scale[:, 0].contiguous()
-        biases = [weight.new_zeros(own.out_features) if own.bias is None else own.bias.detach() for own in layers]
+        rounded, scales = zip(
+            *(to_int8(part) for own in layers for part in own.weight.detach().split(ROWS)), strict=True
+        )
+        self.weight, self.scale = pack(torch.cat(rounded)), torch.cat(scales)[:, 0].contiguous()
+        zeros = torch.zeros_like(self.scale)
+        biases = [zeros[: len(own.weight)] if own.bias is None else own.bias.detach() for own in layers]
         self.bias = torch.cat(biases)
 
     def forward(self, x: Float32[Tensor, "*batch dim"]) -> Float32[Tensor, "*batch out"]:
@@ -117,9 +128,11 @@ def supports(model: nn.Module) -> bool:
     return declares(model, "int8") and fused_stack.has_plain_layers(model)
 
 
-def int8_copy(model: nn.Module) -> nn.Module:
-    """A copy for inference of a model in float32 that `supports` accepts. It shares all other weights."""
-    made = {id(part): INT8[type(part)](part) for part in model.modules() if type(part) in INT8}
+def int8_copy(model: nn.Module, parts: Mapping[type, Callable[[Any], nn.Module]] = INT8) -> nn.Module:
+    """A copy for inference of a model in float32 that `supports` accepts. It shares all other weights. `parts` are what
+    modules become, by type.
+    """
+    made = {id(part): parts[type(part)](part) for part in model.modules() if type(part) in parts}
     return copy.deepcopy(model, {**{id(weight): weight for weight in model.parameters()}, **made}).eval()
 
 

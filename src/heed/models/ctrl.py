@@ -51,7 +51,7 @@ class CTRLConfig:
 class CTRL(Decoder):
     """Norms before each sublayer and after the last, sinusoids, one matrix for input and output, and an output bias."""
 
-    capabilities = ("packed", "fused", "cuda_search")
+    capabilities = ("packed", "fused", "cuda_search", "int8")
 
     def __init__(self, config: CTRLConfig):
         super().__init__(config)

@@ -47,7 +47,7 @@ class GPTConfig:
 class GPT(Decoder):
     """Norms after each sublayer, learned positions, one matrix for input and output."""
 
-    capabilities = ("packed", "fused", "cuda_search")
+    capabilities = ("packed", "fused", "cuda_search", "int8")
 
     def __init__(self, config: GPTConfig):
         super().__init__(config)

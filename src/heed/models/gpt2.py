@@ -56,7 +56,7 @@ class GPT2Config:
 class GPT2(Decoder):
     """Norms before each sublayer and after the last, learned positions, one matrix for input and output."""
 
-    capabilities = ("packed", "fused", "cuda_search", "ctranslate2")
+    capabilities = ("packed", "fused", "cuda_search", "ctranslate2", "int8")
 
     def __init__(self, config: GPT2Config):
         super().__init__(config)

@@ -8,13 +8,18 @@ import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
+ROOM = 64  # positions
+
 
 class Cache:
-    """Keys and values of one attention so far, (b, h, k, d)."""
+    """Keys and values of one attention so far, (b, h, k, d). In inference mode there is room after them, so that not
+    all are copied at each step.
+    """
 
     def __init__(self):
         self.k: Tensor | None = None
         self.v: Tensor | None = None
+        self._rooms: list[Tensor | None] = [None, None]
 
     def __len__(self) -> int:
         return 0 if self.k is None else self.k.shape[2]
@@ -24,9 +29,20 @@ class Cache:
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         if self.k is not None:
-            k, v = torch.cat([self.k, k], dim=2), torch.cat([self.v, v], dim=2)
+            k, v = self._extended(0, self.k, k), self._extended(1, self.v, v)
         self.k, self.v = k, v
         return k, v
+
+    def _extended(self, which: int, held: Tensor, new: Tensor) -> Tensor:
+        """`held` with `new` after it."""
+        if not torch.is_inference_mode_enabled():
+            return torch.cat([held, new], dim=2)
+        room, (rows, heads, before, width), length = self._rooms[which], held.shape, held.shape[2] + new.shape[2]
+        if room is None or room.data_ptr() != held.data_ptr() or room.shape[2] < length:
+            room = self._rooms[which] = held.new_empty(rows, heads, length + ROOM, width)
+            room[:, :, :before] = held
+        room[:, :, before:length] = new
+        return room[:, :, :length]
 
     def reorder(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order, as beam search does at each step."""

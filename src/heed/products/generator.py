@@ -17,6 +17,7 @@ from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
 from heed.products.ctranslate2_text import TextEngine
 from heed.products.cuda_text import CudaTextEngine, cuda_engine
+from heed.products.int8_text import Int8TextModel, int8_engine
 from heed.products.product import Product, as_texts, single
 from heed.products.prompts import Prompt, describe_overflow, make_prompt
 from heed.products.search import steps
@@ -25,7 +26,6 @@ from heed.products.text_scores import surprisal
 from heed.products.text_search import NO_END, decoding_config, search_arguments
 from heed.products.text_stages import Continuation, Generation, Scoring
 from heed.products.text_trace import TextTrace, trace_text
-from heed.products.translator.engines.engine import ENGINES
 from heed.products.translator.results import Score
 from heed.products.writing import Piece, Token, read_prompt, write
 from heed.vocabularies.codes import code_id, codes_of
@@ -42,6 +42,7 @@ class Generator(Product):
         self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}
         self.special = vocabulary.special
         self.engine: TextEngine | CudaTextEngine | None = None
+        self.int8: Int8TextModel | None = None
         self.code: str | None = None  # the control code that texts begin with
 
     @classmethod
@@ -52,12 +53,12 @@ class Generator(Product):
         return generator
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Choose the engine: "torch", "auto" (CUDA graphs in bfloat16 on an NVIDIA GPU), or "ctranslate2" for a GPT-2
-        on the CPU. Searches that it does not support run on torch. `kind` is the format of CTranslate2's weights
-        (default: float32).
+        """Choose the engine: "torch", "int8" on the CPU (searches in 8-bit integers), "auto" (CUDA graphs in bfloat16
+        on an NVIDIA GPU, int8 for a large model on a CPU with instructions for it), or "ctranslate2" for a GPT-2 on the
+        CPU. Searches that it does not support run on torch. `kind` is the format of CTranslate2's weights (default:
+        float32).
         """
-        if engine not in ENGINES:
-            raise ValueError(f"engine is {engine!r}; it must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+        self.int8 = int8_engine(self.model, engine)
         self.engine = cuda_engine(self.model, self.vocabulary) if engine == "auto" else None
         if engine == "ctranslate2":
             self.engine = TextEngine(self.model, self.vocabulary, kind)
@@ -99,6 +100,16 @@ class Generator(Product):
     def engine_name(self) -> str:
         """What runs the model, as far as its engine takes a search: results of another may differ by rounding."""
         return type(self.engine).__name__ if self.engine else "torch"
+
+    @property
+    def search_engine_name(self) -> str:
+        """The same for searches, which may run in 8-bit integers while scores are in float32."""
+        return "int8" if self.int8 is not None and self.int8.supported() else self.engine_name
+
+    @property
+    def searched(self) -> nn.Module:
+        """The model that searches run on: its int8 copy, if it is used."""
+        return self.model if self.int8 is None else self.int8.for_search()
 
     @property
     def device(self) -> torch.device:
@@ -236,7 +247,7 @@ class Generator(Product):
         self, prompts: Sequence[Prompt], config: DecodingConfig, one_line: bool, stops: StopStrings
     ) -> Iterator[Step]:
         """One token after another, as `search` chooses them."""
-        return steps(**search_arguments(self.model, self.vocabulary, self.decode, prompts, config, one_line, stops))
+        return steps(**search_arguments(self.searched, self.vocabulary, self.decode, prompts, config, one_line, stops))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text with a line break for each end."""

@@ -64,7 +64,7 @@ class Generation:
             check_found(found)
             return found
         return search(
-            **search_arguments(own.model, own.vocabulary, own.decode, prompts, config, self.one_line, self.stops)
+            **search_arguments(own.searched, own.vocabulary, own.decode, prompts, config, self.one_line, self.stops)
         )
 
     def _continuation(self, prompt: Prompt, found: Hypothesis) -> Continuation:

@@ -1,0 +1,152 @@
+"""Text generation in 8-bit integers on a CPU: every search runs on the copy, what measures a model does not, and what
+is said where there is no copy.
+"""
+
+import pytest
+import torch
+from torch import nn
+
+from heed.kernels import int8
+from heed.kernels.int8_text import Int8Text
+from heed.models import MODELS
+from heed.products import int8_text
+from heed.products.generator import Generator
+from heed.vocabularies import words
+from heed.vocabularies.sentencepiece import SubwordsConfig
+from tests.integers import product_of_integers
+
+LINES = ["the cat sat on the mat , it was warm", "a dog saw the cat and she never found the street"]
+SIZES = {"dim": 32, "heads": 4, "hidden": 64, "layers": 2, "max_length": 24}
+WAYS = [
+    {"sample": False},
+    {"sample": False, "beam": 3, "count": 2},
+    {"sample": False, "beam": 2, "no_repeat": 2, "repetition_penalty": 1.3},
+    {"seed": 5, "count": 2, "temperature": 0.8, "top_p": 0.9, "top_k": 9, "min_p": 0.01, "typical_p": 0.95},
+    {"seed": 2, "one_line": True, "min_length": 3},
+]
+
+
+@pytest.fixture(autouse=True)
+def able(monkeypatch):
+    """As on a CPU with the instructions."""
+    if int8.unavailable():
+        product_of_integers(monkeypatch)
+    monkeypatch.setattr(int8, "unavailable", lambda: None)
+
+
+def generator(engine="int8", name="gpt2", **changes) -> Generator:
+    vocabulary, system = words.learn(LINES, SubwordsConfig(kind="words", least=1)), MODELS[name]
+    torch.manual_seed(3)
+    model = system.model(system.config(vocab_size=len(vocabulary), **{**SIZES, **changes}))
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.3)
+    own = Generator(model.requires_grad_(False), vocabulary)
+    own.use(engine)
+    return own
+
+
+def reference(own: Generator) -> Generator:
+    """The copy as the model of a generator that knows nothing of 8-bit integers."""
+    made = Int8Text(own.model)
+    made.eval()
+    return Generator(made, own.vocabulary)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("name", ["gpt", "gpt2"])
+def test_every_search_runs_on_the_copy(way, name):
+    own = generator(name=name)
+    prompts = ["the cat", "a dog saw", "it"]
+    assert own.generate_many(prompts, length=9, **way) == reference(own).generate_many(prompts, length=9, **way)
+    exact = generator("torch", name).generate_many(prompts, length=9, **way)
+    assert own.generate_many(prompts, length=9, **way) != exact, "at least scores differ"
+
+
+def test_stop_strings_and_streams_are_those_of_the_copy():
+    own = generator()
+    whole = own.generate("the cat", length=12, seed=3)[0].text
+    assert "".join(own.stream("the cat", length=12, seed=3)) == whole
+    word = whole.split()[3]
+    stopped = own.generate("the cat", length=12, seed=3, stop=[word])[0].text
+    assert stopped == whole[: whole.index(word)]
+
+
+def test_a_window_slides_beyond_the_positions():
+    own = generator()
+    assert own.generate("the cat", length=40, seed=1) == reference(own).generate("the cat", length=40, seed=1)
+
+
+def test_texts_do_not_depend_on_their_batch_and_the_same_seed_gives_the_same():
+    own, prompts = generator(), ["the cat sat", "a dog saw", "on the street"]
+    for way in (WAYS[0], WAYS[3]):
+        together = own.generate_many(prompts, length=9, **way)
+        assert own.generate_many(prompts[::-1], length=9, **way)[::-1] == together
+        assert [own.generate(prompt, length=9, **way) for prompt in prompts] == together
+        assert generator().generate_many(prompts, length=9, **way) == together
+
+
+def test_what_measures_the_model_stays_in_float32():
+    own, exact = generator(), generator("torch")
+    own.generate("the cat", length=2)
+    assert own.score(LINES) == exact.score(LINES) and own.look("the cat") == exact.look("the cat")
+    assert own.perplexity(LINES) == exact.perplexity(LINES)
+    assert (own.trace("the cat").attention == exact.trace("the cat").attention).all()
+    assert list(own.read_prompt(own.prompt("the cat"), 2)) == list(exact.read_prompt(exact.prompt("the cat"), 2))
+    assert (own.engine_name, own.search_engine_name) == ("torch", "int8")
+
+
+def test_auto_quantizes_a_large_model_only(monkeypatch):
+    own = generator("auto")
+    assert own.search_engine_name == "torch" and own.searched is own.model
+    monkeypatch.setattr(int8_text, "WORTHWHILE", own.int8.weights)
+    large = generator("auto")
+    assert large.search_engine_name == "int8" and type(large.searched) is Int8Text
+    assert generator("torch").searched is not large.searched and generator("torch").int8 is None
+
+
+def test_the_copy_is_made_once_and_again_after_the_weights_have_changed():
+    own = generator()
+    assert own.int8.copy is None, "not before the first search"
+    first = own.searched
+    assert own.searched is first
+    with torch.no_grad():
+        own.model.tokens.weight.mul_(2)
+    assert own.searched is not first
+
+
+def test_without_the_instructions_auto_is_torch_and_int8_is_refused(monkeypatch):
+    monkeypatch.setattr(int8_text, "WORTHWHILE", 0)
+    own = generator("auto")
+    monkeypatch.setattr(int8, "unavailable", lambda: "this CPU is too old")
+    assert own.searched is own.model and own.search_engine_name == "torch"
+    with pytest.raises(ValueError, match=r"^engine is 'int8', but this CPU is too old: use torch$"):
+        generator()
+
+
+def test_models_without_a_copy_are_refused_or_run_as_they_are(monkeypatch):
+    monkeypatch.setattr(int8_text, "WORTHWHILE", 0)
+    system = MODELS["rnn-lm"]
+    vocabulary = words.learn(LINES, SubwordsConfig(kind="words", least=1))
+    own = Generator(system.model(system.config(vocab_size=len(vocabulary), dim=8, hidden=8)), vocabulary)
+    own.use("auto")
+    assert own.searched is own.model
+    with pytest.raises(
+        ValueError, match=r"^engine is 'int8', but it does not support this RNNLanguageModel: use torch$"
+    ):
+        own.use("int8")
+    with pytest.raises(ValueError, match=r"^engine is 'int4'; it must be auto, torch, int8 or ctranslate2$"):
+        own.use("int4")
+
+
+def test_a_model_that_cannot_be_copied_runs_in_float32_with_a_warning(monkeypatch):
+    monkeypatch.setattr(int8_text, "WORTHWHILE", 0)
+
+    def fail(*given):
+        raise RuntimeError("no memory\nand more")
+
+    monkeypatch.setattr(int8, "pack", fail)
+    own = generator("auto")
+    with pytest.warns(UserWarning, match=r"^the model cannot be quantized, using float32, which is slower: no memory$"):
+        assert own.searched is own.model
+    with pytest.raises(ValueError, match=r"^the model cannot be quantized: no memory; use engine torch$"):
+        generator().generate("the cat", length=2)
