@@ -190,14 +190,14 @@ def text_systems(row: TextRow, device: str) -> list[System]:
         ]
         return [System(*own, number) for own in every]
     own, theirs = (
-        System("heed", "text_heed", "auto", None, number if cuda else "int8"),
+        System("heed", "text_heed", "auto", None, number),
         System("transformers", "text_transformers", "dynamic", "transformers", number),
     )
     if cuda:
         return [own, theirs, System("transformers-static", "text_transformers", "static", "transformers", number)]
     return [
         own,
-        System("heed-torch", "text_heed", "torch"),
+        System("heed-int8", "text_heed", "int8", None, "int8"),
         System("heed-ctranslate2", "text_heed", "ctranslate2"),
         theirs,
         System("ctranslate2", "text_ctranslate2", "float32", "ctranslate2"),

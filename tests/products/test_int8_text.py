@@ -9,7 +9,6 @@ from torch import nn
 from heed.kernels import int8
 from heed.kernels.int8_text import Int8Text
 from heed.models import MODELS
-from heed.products import int8_text
 from heed.products.generator import Generator
 from heed.vocabularies import words
 from heed.vocabularies.sentencepiece import SubwordsConfig
@@ -78,11 +77,15 @@ def test_a_window_slides_beyond_the_positions():
 
 def test_texts_do_not_depend_on_their_batch_and_the_same_seed_gives_the_same():
     own, prompts = generator(), ["the cat sat", "a dog saw", "on the street"]
+
+    def texts(model, given, way):  # scores may differ in their last bits, as attention is in float32
+        return [[one.text for one in found] for found in model.generate_many(given, length=9, **way)]
+
     for way in (WAYS[0], WAYS[3]):
-        together = own.generate_many(prompts, length=9, **way)
-        assert own.generate_many(prompts[::-1], length=9, **way)[::-1] == together
-        assert [own.generate(prompt, length=9, **way) for prompt in prompts] == together
-        assert generator().generate_many(prompts, length=9, **way) == together
+        together = texts(own, prompts, way)
+        assert texts(own, prompts[::-1], way)[::-1] == together
+        assert [texts(own, [prompt], way)[0] for prompt in prompts] == together
+        assert texts(generator(), prompts, way) == together
 
 
 def test_what_measures_the_model_stays_in_float32():
@@ -95,13 +98,10 @@ def test_what_measures_the_model_stays_in_float32():
     assert (own.engine_name, own.search_engine_name) == ("torch", "int8")
 
 
-def test_auto_quantizes_a_large_model_only(monkeypatch):
-    own = generator("auto")
-    assert own.search_engine_name == "torch" and own.searched is own.model
-    monkeypatch.setattr(int8_text, "WORTHWHILE", own.int8.weights)
-    large = generator("auto")
-    assert large.search_engine_name == "int8" and type(large.searched) is Int8Text
-    assert generator("torch").searched is not large.searched and generator("torch").int8 is None
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_other_engines_have_no_copy(engine):
+    own = generator(engine)
+    assert own.searched is own.model and (own.int8, own.search_engine_name) == (None, "torch")
 
 
 def test_the_copy_is_made_once_and_again_after_the_weights_have_changed():
@@ -114,22 +114,16 @@ def test_the_copy_is_made_once_and_again_after_the_weights_have_changed():
     assert own.searched is not first
 
 
-def test_without_the_instructions_auto_is_torch_and_int8_is_refused(monkeypatch):
-    monkeypatch.setattr(int8_text, "WORTHWHILE", 0)
-    own = generator("auto")
+def test_without_the_instructions_it_is_refused(monkeypatch):
     monkeypatch.setattr(int8, "unavailable", lambda: "this CPU is too old")
-    assert own.searched is own.model and own.search_engine_name == "torch"
     with pytest.raises(ValueError, match=r"^engine is 'int8', but this CPU is too old: use torch$"):
         generator()
 
 
-def test_models_without_a_copy_are_refused_or_run_as_they_are(monkeypatch):
-    monkeypatch.setattr(int8_text, "WORTHWHILE", 0)
+def test_models_without_a_copy_are_refused():
     system = MODELS["rnn-lm"]
     vocabulary = words.learn(LINES, SubwordsConfig(kind="words", least=1))
     own = Generator(system.model(system.config(vocab_size=len(vocabulary), dim=8, hidden=8)), vocabulary)
-    own.use("auto")
-    assert own.searched is own.model
     with pytest.raises(
         ValueError, match=r"^engine is 'int8', but it does not support this RNNLanguageModel: use torch$"
     ):
@@ -138,15 +132,10 @@ def test_models_without_a_copy_are_refused_or_run_as_they_are(monkeypatch):
         own.use("int4")
 
 
-def test_a_model_that_cannot_be_copied_runs_in_float32_with_a_warning(monkeypatch):
-    monkeypatch.setattr(int8_text, "WORTHWHILE", 0)
-
+def test_a_model_that_cannot_be_copied_is_refused(monkeypatch):
     def fail(*given):
         raise RuntimeError("no memory\nand more")
 
     monkeypatch.setattr(int8, "pack", fail)
-    own = generator("auto")
-    with pytest.warns(UserWarning, match=r"^the model cannot be quantized, using float32, which is slower: no memory$"):
-        assert own.searched is own.model
     with pytest.raises(ValueError, match=r"^the model cannot be quantized: no memory; use engine torch$"):
         generator().generate("the cat", length=2)
