@@ -72,8 +72,9 @@ def _activation_backward(
     tl.store(partials_ptr + program * WIDTH + column, tl.sum(bias_grad, axis=0), mask=column_mask)
 
 
-ACTIVATION_TILE = {"columns": 256, "rows": 8, "warps": 4, "programs": 1056}
+ACTIVATION_TILE = {"columns": 256, "rows": 4, "warps": 8, "programs": 1056}
 SUM_TILE = {"columns": 128, "rows": 32, "warps": 4, "programs": 1056}  # without an activation
+JOIN_TILE = SUM_TILE | {"programs": 528}
 
 
 def _activation_gradient(
@@ -119,7 +120,7 @@ def _join(a_ptr, b_ptr, c_ptr, out_ptr, partials_ptr, rows, WIDTH, COLUMNS: tl.c
 
 def _joined_gradients(parts: Sequence[Tensor], bias_buffer: Tensor | None) -> tuple[Tensor, Tensor]:
     """Gradients of queries, keys and values side by side, and their sum over the rows."""
-    (rows, width), tile = parts[0].shape, SUM_TILE
+    (rows, width), tile = parts[0].shape, JOIN_TILE
     across = triton.cdiv(width, tile["columns"])
     down = program_count(rows, tile["rows"], max(1, tile["programs"] // (3 * across)))
     out, partials = parts[0].new_empty(rows, 3 * width), parts[0].new_empty(down, 3 * width, dtype=torch.float32)
