@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument(
         "--systems",
         nargs="+",
-        help="some alone: heed, transformers, torch, transformers-compiled, torch-compiled; on a GPU heed-captured, on the CPU heed-float32. "
+        help="some alone: heed, transformers, torch, transformers-compiled, torch-compiled; on a GPU heed-captured and heed-bf16, on the CPU heed-float32. "
         "On the CPU nothing is compiled unless it is named here",
     )
     top.add_argument("--rounds", type=int, default=5, help="how often each has its turn (default: 5)")
@@ -62,11 +62,8 @@ def parser() -> argparse.ArgumentParser:
 def chosen(args: argparse.Namespace, training: bool) -> tuple[list[str], list[str]]:
     """The systems that take part, and a sentence about each who does not."""
     cuda = args.device == "cuda"
-    every = [
-        "heed",
-        *(["heed-captured"] if cuda and training else []),
-        *(["heed-float32"] if not (cuda or training) else []),
-    ]
+    own = {(True, True): ["heed-captured"], (True, False): ["heed-bf16"], (False, False): ["heed-float32"]}
+    every = ["heed", *own.get((cuda, training), [])]
     every += [f"{name}{how}" for name in ("transformers", "torch") for how in ("", "-compiled")]
     names, without = [], []
     for name in every:
@@ -139,8 +136,8 @@ def classifying(args: argparse.Namespace, name: str, device: torch.device) -> di
             make, logits = image_systems.PEERS[peer]
             made[one] = image_systems.peer_classifier(make(shape.model()), logits, size, device, one != peer)
         else:
-            exact = one == "heed-float32"
-            made[one] = (image_systems.heed_classifier(shape, device, "torch") if exact else product).probabilities
+            other = image_systems.heed_classifier(shape, device, "torch") if one != "heed" else product
+            made[one] = other.probabilities
     results: dict[str, np.ndarray] = {}
 
     def once(one: str) -> Callable[[], None]:

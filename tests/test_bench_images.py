@@ -58,7 +58,8 @@ def test_on_the_cpu_nothing_is_compiled_unless_it_is_named():
     assert images.chosen(images.parser().parse_args([]), training=False)[0][:2] == ["heed", "heed-float32"]
     args = images.parser().parse_args(["--device", "cuda"])
     assert images.chosen(args, training=True)[0][:2] == ["heed", "heed-captured"]
-    assert "torch-compiled" in images.chosen(args, training=False)[0]
+    names, _ = images.chosen(args, training=False)
+    assert names[:2] == ["heed", "heed-bf16"] and "torch-compiled" in names
 
 
 def test_sheets_show_what_was_given_what_was_drawn_and_where_it_came_from(tmp_path, capsys):

@@ -12,6 +12,8 @@ import heed
 from heed.cli.main import main
 from heed.evaluation.calibration import expected_calibration_error, label_ranks, rank_accuracy, reliability
 from heed.kernels import int8
+from heed.products import text_batches
+from heed.products.image_classifier import ImageClassifier
 from tests.integers import product_of_integers
 
 TRAIN = [
@@ -88,6 +90,33 @@ def test_scores_are_those_of_the_model_itself(trained, able):
     assert main(["evaluate", str(run), "--images", str(test), "--engine", "auto"]) == 0 and len(able) == 1
 
 
+@pytest.mark.parametrize(
+    ("given", "asked", "dtype"),
+    [
+        ([], None, torch.float32),
+        (["--engine", "auto"], "auto", torch.float32),  # on a GPU, bfloat16
+        (["--precision", "bfloat16"], "bfloat16", torch.bfloat16),
+        (["--precision", "bfloat16", "--engine", "auto"], "bfloat16", torch.bfloat16),
+        (["--precision", "float32", "--engine", "auto"], "float32", torch.float32),
+    ],
+    ids=str,
+)
+def test_scores_are_in_the_precision_that_is_given_or_as_classes(trained, monkeypatch, able, given, asked, dtype):
+    run, test = trained
+    names, dtypes = [], []
+    plain, probabilities = text_batches.in_precision, ImageClassifier.probabilities
+    monkeypatch.setattr(text_batches, "in_precision", lambda model, name: names.append(name) or plain(model, name))
+    monkeypatch.setattr(
+        ImageClassifier,
+        "probabilities",
+        lambda own, images: dtypes.append(own.model.head.weight.dtype) or probabilities(own, images),
+    )
+    words = ["--against", str(run), "--samples", "10", *given]
+    assert main(["evaluate", str(run), "--images", str(test), *words]) == 0
+    assert dtypes == [dtype] * 2 and names == ([asked] * 2 if asked else [])
+    assert len(able) == 2 * (asked == "auto"), "with a precision nothing is quantized"
+
+
 def test_a_cpu_that_cannot_is_told_so(trained, monkeypatch, capsys):
     run, test = trained
     monkeypatch.setattr(int8, "unavailable", lambda: "this CPU is too old")
@@ -150,6 +179,7 @@ def test_the_largest_image_that_is_decoded_can_be_chosen(trained, tmp_path, caps
         (["classify", "{run}", "{tmp}"], "contains no images"),
         (["classify", "{run}", "{test}", "--top", "0"], "--top is 0; it must be at least 1"),
         (["classify", "{run}", "--input", "a.txt"], "--input is for texts, and"),
+        (["classify", "{run}", "{test}", "--engine", "fp8"], "engine is 'fp8', but it only runs on a GPU"),
         (["evaluate", "{run}"], "is an image classifier: give images with --images"),
         (["embed", "{run}", "{test}", "--pool", "cls", "--out", "v.npy"], "--pool is for text models"),
         (["translate", "{run}", "text"], "is an image classifier: it cannot translate; use heed classify or evaluate"),
@@ -355,6 +385,8 @@ def test_images_are_drawn_by_class_and_the_same_seed_draws_the_same(drawing, tmp
     assert re.search(r"bits/dim +\d+\.\d{3}  \d+\.\d{3} to ", capsys.readouterr().out)
     assert main(["evaluate", run, "--images", str(drawing / "train"), "--pictures", str(tmp_path / "p")]) == 1
     assert "--pictures shows the mistakes of a classifier" in capsys.readouterr().err
+    assert main(["evaluate", run, "--images", str(drawing / "train"), "--precision", "bfloat16"]) == 1
+    assert "--precision is for image classifiers, and" in capsys.readouterr().err
 
 
 def test_one_image_is_written_as_it_is_and_many_to_a_folder(drawing, tmp_path, capsys, monkeypatch):

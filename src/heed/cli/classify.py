@@ -43,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(batch_tokens=None)  # more on a GPU
     add_max_pixels(parser)
     add_precision(parser)
-    add_encoder_engine(parser)
+    add_encoder_engine(parser, classifies=True)
     add_device(parser)
 
 

@@ -48,9 +48,11 @@ def add_text_engine(parser: argparse.ArgumentParser, searches: bool = False) -> 
     parser.add_argument("--engine", choices=choices, default="auto", help=line)
 
 
-def add_encoder_engine(parser: argparse.ArgumentParser) -> None:
-    line = "inference engine for BERT, RoBERTa or ELECTRA on the CPU: auto (the default) is ctranslate2 in float32 for many texts, else torch; ctranslate2-int8 is faster and quantized (docs/guides/encoders.md). For images: auto is int8 on CPUs with AVX-512 VNNI, else torch (docs/guides/images.md)"
-    choices = ["auto", "torch", "ctranslate2", "ctranslate2-int8", "int8"]
+def add_encoder_engine(parser: argparse.ArgumentParser, classifies: bool = False) -> None:
+    """`classifies`: the command tells classes, of images too."""
+    own = ", fp8 on NVIDIA GPUs since Hopper (compute capability 9.0)" if classifies else ""
+    line = f"inference engine for BERT, RoBERTa or ELECTRA on the CPU: auto (the default) is ctranslate2 in float32 for many texts, else torch; ctranslate2-int8 is faster and quantized (docs/guides/encoders.md). For images: auto is int8 on CPUs with AVX-512 VNNI{own}, else torch (docs/guides/images.md)"
+    choices = ["auto", "torch", "ctranslate2", "ctranslate2-int8", "int8", *(["fp8"] if classifies else [])]
     parser.add_argument("--engine", choices=choices, default="auto", help=line)
 
 

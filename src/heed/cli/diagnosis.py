@@ -208,9 +208,10 @@ def _engines(gpu: bool) -> dict[str, str]:
         lacking = int8.unavailable()
         found["int8"] = f"no: {lacking}" if lacking else "yes: images and generated text"
     if not gpu:
-        return found | dict.fromkeys(("CUDA graphs", "fused kernels"), "no: there is no GPU")
+        return found | dict.fromkeys(("CUDA graphs", "fused kernels", "fp8"), "no: there is no GPU")
     import torch
 
+    from heed.kernels import fp8
     from heed.products.translator.engines.cuda import supports_device
     from heed.runs.execution_plan import gpu_multiplies_bfloat16
 
@@ -218,7 +219,9 @@ def _engines(gpu: bool) -> dict[str, str]:
     found["CUDA graphs"] = "yes: searches in bfloat16" if able else "no: the GPU is older than Ampere (8.0)"
     lacking = "Triton is not installed (pip install triton)" if find_spec("triton") is None else ""
     lacking = lacking or ("" if gpu_multiplies_bfloat16() else "the GPU has no bfloat16 matrix products")
-    return found | {"fused kernels": f"no: {lacking}" if lacking else "yes: training in bfloat16"}
+    found["fused kernels"] = f"no: {lacking}" if lacking else "yes: training in bfloat16"
+    lacking = fp8.unavailable(torch.device("cuda"))
+    return found | {"fp8": f"no: {lacking}" if lacking else "yes: classifying images"}
 
 
 def _cache(problems: list[Problem]) -> dict[str, Any]:

@@ -104,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     own = next((own for is_this, own in kinds if is_this), None)
     if args.against and own in (hearing, speak):
         raise ValueError("--against does not support speech models: evaluate each with its own command")
+    if args.precision and own is not images:
+        raise ValueError("--precision is for image classifiers: leave it out")
     return own.evaluate(args) if own else _evaluate_translations(args)
 
 

@@ -22,6 +22,11 @@ def add_images(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="write a confusion matrix, a calibration plot and the worst mistakes as PNG, and all mistakes as mistakes.tsv",
     )
+    option(
+        "--precision",
+        choices=["float32", "bfloat16"],
+        help="for an image classifier (default: float32; with --engine auto as heed classify)",
+    )
     add_max_pixels(parser)
 
 
@@ -78,15 +83,19 @@ def readable(product: Any, paths: Sequence[Path], max_pixels: int) -> Iterator[t
         yield kept, pixels, len(part) - len(kept)
 
 
-def _opened(args: argparse.Namespace, verb: str) -> Any:
-    """The model in its precision; if one is given, engine auto does not quantize."""
+def _opened(args: argparse.Namespace, verb: str, folders: list[str] | None = None) -> Any:
+    """The model in its precision; if one is given, engine auto does not quantize. heed evaluate gives none and, unless
+    the engine is auto, leaves the weights as they are.
+    """
     from heed.cli.common import open_product
     from heed.products.text_batches import in_precision
 
-    if args.precision != "auto" and args.engine == "auto":
+    precision = args.precision or ("auto" if args.engine == "auto" else None)
+    if precision != "auto" and args.engine == "auto":
         args.engine = "torch"
-    product = open_product(args, verb)
-    in_precision(product.model, args.precision)
+    product = open_product(args, verb, folders)
+    if precision:
+        in_precision(product.model, precision)
     return product
 
 
@@ -193,6 +202,8 @@ def _evaluate_drawing(args: argparse.Namespace) -> int:
 
     if args.pictures:
         raise ValueError(f"--pictures shows the mistakes of a classifier, and {args.system} draws images: leave it out")
+    if args.precision:
+        raise ValueError(f"--precision is for image classifiers, and {args.system} draws images: leave it out")
     models = [open_product(args, "generate", [name]) for name in (args.system, args.against) if name]
     sets = [_labelled(args, model) for model in models]
     found = [model.bits(own.pixels, own.labels) for model, own in zip(models, sets, strict=True)]
@@ -211,12 +222,11 @@ def _evaluate_classes(args: argparse.Namespace) -> int:
     import numpy as np
     from rich.console import Console
 
-    from heed.cli.common import open_product
     from heed.cli.scores import show_scores
     from heed.evaluation.calibration import expected_calibration_error, label_ranks, rank_accuracy
 
     names = [name for name in (args.system, args.against) if name]
-    models = [open_product(args, "classify", [name]) for name in names]
+    models = [_opened(args, "classify", [name]) for name in names]
     if any(model.labels != models[0].labels for model in models[1:]):
         raise ValueError(f"{' and '.join(names)} have different classes: they cannot be compared")
     sets = [_labelled(args, model) for model in models]

@@ -22,7 +22,7 @@ TILE = {"block_m": 128, "block_n": 128, "block_k": 64, "group_m": 8, "stages": 3
 
 
 @triton.jit
-def _tile_index(number, down, across, GROUP_M: tl.constexpr):
+def tile_index(number, down, across, GROUP_M: tl.constexpr):
     """Row and column of a tile, in groups of GROUP_M rows: neighbouring programs share inputs in the L2 cache."""
     group_tiles = GROUP_M * across
     first = number // group_tiles * GROUP_M
@@ -48,7 +48,7 @@ def _backward(
     down, across = tl.cdiv(rows, BLOCK_M), tl.cdiv(N, BLOCK_N)
     HALF: tl.constexpr = BLOCK_N // 2
     for number in tl.range(tl.program_id(0), down * across, tl.num_programs(0)):
-        i, j = _tile_index(number, down, across, GROUP_M)
+        i, j = tile_index(number, down, across, GROUP_M)
         total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for first in range(0, K, BLOCK_K):
             total = tl.dot(d_desc.load([i * BLOCK_M, first]), w_desc.load([first, j * BLOCK_N]), total)

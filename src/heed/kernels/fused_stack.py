@@ -176,7 +176,7 @@ def _attention(
         (q_or_qkv, x), kv = linear.linear(x, body.q, body.k, body.v), None
     else:
         (q_or_qkv, x), (kv, memory) = linear.linear(x, body.q), linear.linear(memory, body.k, body.v)
-    return linear.linear_without_bias(_attend(body, q_or_qkv, kv, mask, causal), body.out), x, memory
+    return linear.linear_without_bias(attend_sequences(body, q_or_qkv, kv, mask, causal), body.out), x, memory
 
 
 def _feed_forward(body: MLP, x: Float[Tensor, "t dim"]) -> tuple[Float[Tensor, "t dim"], Float[Tensor, "t dim"]]:
@@ -190,7 +190,7 @@ def _feed_forward(body: MLP, x: Float[Tensor, "t dim"]) -> tuple[Float[Tensor, "
     return linear.linear_without_bias(y, body.down), x
 
 
-def _attend(
+def attend_sequences(
     body: Attention, q_or_qkv: Tensor, kv: Tensor | None, mask: PackedMask | WindowMask, causal: bool
 ) -> Float[Tensor, "t dim"]:
     dropout = body.dropout if body.training else 0.0

@@ -65,7 +65,7 @@ def _mean(x, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def _normalize(x, column_mask, WIDTH: tl.constexpr, eps):
+def normalize_rows(x, column_mask, WIDTH: tl.constexpr, eps):
     """Rows of x with mean 0 and variance 1, and one over their standard deviation.
 
     In two passes: with one, a mean far from zero would cancel the digits of the variance.
@@ -99,7 +99,7 @@ def _norm_forward(
         x = (x + y).to(sum_ptr.dtype.element_ty)
         tl.store(sum_ptr + offsets, x, mask=mask)
         x = x.to(tl.float32)
-    x, _ = _normalize(x, column_mask, WIDTH, eps)
+    x, _ = normalize_rows(x, column_mask, WIDTH, eps)
     tl.store(out_ptr + offsets, (x * weight + bias).to(out_ptr.dtype.element_ty), mask=mask)
 
 
@@ -136,7 +136,7 @@ def _norm_backward(
         x, d, sum_grad = x_next.to(tl.float32), d_next.to(tl.float32), more_next
         row_next = row + programs  # loaded while this row is computed
         x_next, d_next, more_next = _load_rows(sum_ptr, d_ptr, sum_grad_ptr, row_next, rows, column, SUM_GRAD, WIDTH)
-        x, rstd = _normalize(x, column_mask, WIDTH, eps)
+        x, rstd = normalize_rows(x, column_mask, WIDTH, eps)
         weight_grad += d * x
         bias_grad += d
         d = d * weight

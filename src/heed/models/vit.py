@@ -82,7 +82,7 @@ class ImageTrace(NamedTuple):
 class ViT(nn.Module):
     """Patches by one convolution, learned positions, pre-norm layers, and a linear layer on the class token or the mean."""
 
-    capabilities: ClassVar[tuple[str, ...]] = ("fused", "int8")
+    capabilities: ClassVar[tuple[str, ...]] = ("fused", "int8", "fp8")
     HEAD: ClassVar[tuple[str, ...]] = ("head.",)
 
     def __init__(self, config: ViTConfig):

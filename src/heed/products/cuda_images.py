@@ -1,4 +1,4 @@
-"""Image models on an NVIDIA GPU, in bfloat16: a copy with fused layers."""
+"""Image models on an NVIDIA GPU, in bfloat16: a copy with fused layers, whose products may be of 8-bit floats."""
 
 import warnings
 from collections.abc import Callable
@@ -8,21 +8,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heed.kernels import fused_model
+from heed.kernels import fp8, fused_model
 from heed.kernels.cuda_graph import capture
 from heed.products.translator.engines.cuda import WeightSnapshot, supports_device
 
 
 class FusedImageModel:
     """Runs images through a fused copy of a model, rebuilt after its weights have changed, or through the model
-    itself.
+    itself. The products of the copy are of 8-bit floats with engine "fp8" and, where that is supported, with "auto".
     """
 
-    def __init__(self, model: nn.Module):
-        self.model = model
+    def __init__(self, model: nn.Module, engine: str = "torch"):
+        self.model, self.engine = model, engine
         self.copy: Any = None
         self.snapshot: WeightSnapshot | None = None
         self.captured: dict[tuple[int, ...], CapturedBatch] = {}
+        if engine == "fp8":
+            refuse(without_fp8(model))
 
     def run(self, pixels: Tensor, work: Callable[[Any, Tensor], Tensor], full: bool) -> Tensor:
         """`work` of the current model and a batch of images as bytes. With the fused copy, `full` batches, which have
@@ -37,24 +39,45 @@ class FusedImageModel:
         return self.captured[pixels.shape](pixels)
 
     def current(self) -> Any:
+        if self.engine == "fp8":
+            refuse(without_fp8(self.model) or other_format(self.model))
         if not can_fuse(self.model):
             return self.model
         if self.snapshot is None or not self.snapshot.matches(self.model):
-            self.snapshot, self.copy, self.captured = WeightSnapshot(self.model), self._fused(), {}
+            self.snapshot, self.copy, self.captured = WeightSnapshot(self.model), self._copied(), {}
         return self.model if self.copy is None else self.copy
 
-    def _fused(self) -> Any:
-        """None if its kernels fail, for instance without a compiler: then torch's are used."""
-        try:
-            c = self.model.config
-            with torch.inference_mode(False), torch.no_grad():  # its weights are ordinary tensors
+    def _copied(self) -> Any:
+        """None if its kernels fail, for instance without a compiler: then torch's are used. If those of 8-bit floats
+        alone fail, the copy is in bfloat16.
+        """
+        with torch.inference_mode(False), torch.no_grad():  # its weights are ordinary tensors
+            try:
                 made: Any = fused_model.half_precision_copy(self.model, torch.bfloat16)
-                made.image_vectors(next(self.model.parameters()).new_zeros(1, c.channels, c.size, c.size))
-            return made
-        except Exception as error:
-            reason = str(error).strip().split("\n")[0]
-            warnings.warn(f"fused kernels are unavailable, using torch's, which are slower: {reason}", stacklevel=3)
-            return None
+                self._try(made)
+            except Exception as error:
+                self._failed("fused kernels are unavailable, using torch's, which are slower", error)
+                return None
+            if self.engine not in ("auto", "fp8") or without_fp8(self.model):
+                return made
+            plain = made.stack
+            try:
+                made.stack = fp8.Fp8Stack(plain)
+                self._try(made)
+            except Exception as error:
+                made.stack = plain
+                self._failed("8-bit floats are unavailable, using bfloat16, which is slower", error)
+        return made
+
+    def _try(self, made: Any) -> None:
+        c = self.model.config
+        made.image_vectors(next(self.model.parameters()).new_zeros(1, c.channels, c.size, c.size))
+
+    def _failed(self, said: str, error: Exception) -> None:
+        reason = str(error).strip().split("\n")[0]
+        if self.engine == "fp8":
+            raise ValueError(f"the model cannot be quantized: {reason}; use engine torch") from error
+        warnings.warn(f"{said}: {reason}", stacklevel=4)
 
 
 class CapturedBatch:
@@ -95,3 +118,21 @@ def can_fuse(model: nn.Module) -> bool:
     if weight.dtype != torch.bfloat16 or not supports_device(weight.device) or find_spec("triton") is None:
         return False
     return fused_model.supports(model)
+
+
+def without_fp8(model: nn.Module) -> str | None:
+    """Why the products of a model are not of 8-bit floats here, or None if they can be."""
+    reason = fp8.unavailable(next(model.parameters()).device)
+    return reason or (None if fp8.supports(model) else f"it does not support this {type(model).__name__}")
+
+
+def other_format(model: nn.Module) -> str | None:
+    """The same for the format of its weights, which may change after the engine was chosen."""
+    dtype = next(model.parameters()).dtype
+    name = str(dtype).removeprefix("torch.")
+    return None if dtype == torch.bfloat16 else f"it quantizes bfloat16, and the model is in {name}"
+
+
+def refuse(reason: str | None) -> None:
+    if reason:
+        raise ValueError(f"engine is 'fp8', but {reason}: use torch")

@@ -36,6 +36,8 @@ class ImageLabel:
 class ImageModel(Product):
     """Shared by image models: reading files, and running the model in batches."""
 
+    engines: ClassVar[tuple[str, ...]] = ("auto", "torch", "int8")
+
     def __init__(self, model: Any, images: Images, facts: dict[str, Any] | None = None):
         self.model, self.images, self.facts = model, images, facts or {}
         self.normalize, self.fused = Normalize(images.mean, images.std), FusedImageModel(model)
@@ -46,6 +48,9 @@ class ImageModel(Product):
         """Choose the engine: "torch" computes in the precision of the weights, "int8" in 8-bit integers on a CPU, and
         "auto" so if the CPU has instructions for them.
         """
+        if engine not in self.engines:
+            names = f"{', '.join(self.engines[:-1])} or {self.engines[-1]}"
+            raise ValueError(f"engine is {engine!r}; to {self.verbs[0]} images it must be {names}")
         self.int8 = int8_engine(self.model, engine)
 
     @property
@@ -108,6 +113,7 @@ class ImageClassifier(ImageModel):
 
     noun, verbs, reads = "an image classifier", ("classify", "evaluate"), ("images", "labels")
     needs: ClassVar[type] = ClassifiesImages
+    engines = (*ImageModel.engines, "fp8")
 
     def __init__(self, model: Any, images: Images, labels: Labels, facts: dict[str, Any] | None = None):
         super().__init__(model, images, facts)
@@ -119,6 +125,13 @@ class ImageClassifier(ImageModel):
         found = cls(own.model, own.processors["images"], own.processors["labels"], own.facts)
         found.use(options.get("engine", "auto"))
         return found
+
+    def use(self, engine: str) -> None:
+        """As for every image model; and "fp8" computes in 8-bit floats on a GPU, as does "auto" if the GPU multiplies
+        them and the model is in bfloat16.
+        """
+        super().use(engine)
+        self.fused = FusedImageModel(self.model, engine)
 
     def classify(self, sources: Sequence[Source]) -> list[ImageLabel]:
         """Classify image files, or their bytes."""

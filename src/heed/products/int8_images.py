@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from heed.products.int8_copy import Int8Copy, unsupported
 
-ENGINES = ("auto", "torch", "int8")
 PATCHES = 600  # run at once, for each thread: their states fit into the caches
 
 
@@ -23,10 +22,8 @@ class Int8ImageModel(Int8Copy):
 
 
 def int8_engine(model: nn.Module, engine: str) -> Int8ImageModel | None:
-    """The engine of this name for a model; None is torch. Raises an error if int8 is requested but unavailable."""
-    if engine not in ENGINES:
-        raise ValueError(f"engine is {engine!r}; for images it must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-    if engine == "torch":
+    """The engine of this name for a model; None is another one. Raises an error if int8 is requested but unavailable."""
+    if engine not in ("auto", "int8"):
         return None
     found = Int8ImageModel(model, required=engine == "int8")
     if found.required and (reason := unsupported(model)):
