@@ -36,8 +36,9 @@ from heed.cli.main import main
 translate.CHUNK = int(sys.argv[1]) or translate.CHUNK
 resume = RecordedFile.resume
 def told(self, source):
-    kept = resume(self, source)
-    Path(sys.argv[2]).write_text(str(kept * translate.CHUNK), encoding="utf-8", newline="\\n")
+    read = []
+    kept = resume(self, (read.append(len(own.items)) or own for own in source))
+    Path(sys.argv[2]).write_text(str(sum(read)), encoding="utf-8", newline="\\n")
     return kept
 RecordedFile.resume = told
 sys.exit(main(sys.argv[3:]))

@@ -1,11 +1,13 @@
 """Chunks whose stages overlap: order, errors, and how much is in memory."""
 
 import gc
+import sys
 import threading
+from contextlib import nullcontext
 
 import pytest
 
-from heed.data.staged import Chunk, Stages, chunks, run
+from heed.data.staged import GIVE_WAY, Chunk, Stages, chunks, run
 
 
 def upper(**changed):
@@ -129,6 +131,70 @@ def test_searches_for_reference_cycles_pause_and_go_on_as_before(enabled):
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if was else gc.disable)()
+
+
+@pytest.mark.parametrize("fails", [None, "prepare", "begin", "late", "finish"])
+def test_the_next_chunk_is_begun_before_the_last_is_complete(fails):
+    """What was finished before an error is written all the same, in order."""
+    told, written = [], []
+
+    def prepare(chunk):
+        if fails == "prepare" and chunk.start == 6:
+            raise ValueError("broken")
+        return chunk.start
+
+    def begin(own, meanwhile):
+        told.append(f"begin {own}")
+        if fails == "begin" and own == 6:
+            raise ValueError("broken")
+        meanwhile()
+
+        def late():
+            told.append(f"late {own}")
+            if fails == "late" and own == 6:
+                raise ValueError("broken")
+            return own
+
+        return late
+
+    def finish(prepared, found):
+        if fails == "finish" and found == 6:
+            raise ValueError("broken")
+        return found
+
+    stages = Stages(prepare, None, finish, begin=begin)
+    with pytest.raises(ValueError, match="broken") if fails else nullcontext():
+        run(chunks(range(12), 2), stages, lambda chunk, own: written.append((chunk.start, own)))
+    every = [(start, start) for start in range(0, 12, 2)]
+    assert written == (every[:3] if fails else every)
+    assert told[:5] == ["begin 0", "begin 2", "late 0", "begin 4", "late 2"]
+
+
+def test_a_begun_chunk_is_complete_when_the_next_did_not_ask():
+    told = []
+    stages = Stages(
+        lambda chunk: chunk.start, None, lambda own, found: found, begin=lambda own, more: lambda: told.append(own)
+    )
+    run(chunks(range(6), 2), stages, lambda chunk, own: None)
+    assert told == [0, 2, 4]
+
+
+def test_threads_take_short_turns_while_stages_overlap():
+    """Until the last of several jobs is done."""
+    was, seen = sys.getswitchinterval(), []
+    stages = Stages(
+        lambda chunk: chunk.items, lambda own: seen.append(sys.getswitchinterval()), lambda own, found: None
+    )
+
+    def within(own):
+        run(chunks(range(2), 1), stages, lambda chunk, own: None)
+        seen.append(sys.getswitchinterval())
+
+    run(chunks(range(2), 2), stages._replace(work=within), lambda chunk, own: None)
+    assert seen == pytest.approx([GIVE_WAY] * 3) and was > GIVE_WAY
+    with pytest.raises(ValueError, match="broken"):
+        run(chunks(range(2), 2), stages._replace(work=_broken), lambda chunk, own: None)
+    assert sys.getswitchinterval() == was
 
 
 def _broken(own):

@@ -16,6 +16,12 @@ KINDS = token_kinds(PIECES, 6)
 VOCAB = 6
 
 
+@given(st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=6))
+def test_which_sequences_have_a_frequent_token(sequences):
+    often = [row for row, own in enumerate(sequences) if any(own.count(i) > loops.WITH_LETTERS for i in own)]
+    assert loops._with_frequent(sequences) == often
+
+
 def completes(tokens, source=(1, 1), kinds=KINDS):
     """Whether the last token completes a loop."""
     for period in range(1, loops.MAX_PERIOD + 1):

@@ -135,22 +135,22 @@ def test_batches_fill_buffers_exactly(built, both):
 
 def test_a_batch_that_does_not_fit_is_halved(built, both, texts, monkeypatch):
     one, other = both
-    tried, usual = [], module.search
+    tried, usual = [], module.run
 
-    def narrow(machine, sources, *more):
-        tried.append(len(sources))
-        if len(sources) > 2:
+    def narrow(machine, batch, *more):
+        tried.append(len(batch.lengths))
+        if len(batch.lengths) > 2:
             raise torch.OutOfMemoryError("too much")
-        return usual(machine, sources, *more)
+        return usual(machine, batch, *more)
 
     def full(*parts):
         raise torch.OutOfMemoryError("too much")
 
-    monkeypatch.setattr(module, "search", narrow)
+    monkeypatch.setattr(module, "run", narrow)
     monkeypatch.setattr(CudaEngine, "_fitting", lambda self, beams, length, asked: asked)
     assert spoken(one.translate(texts)) == spoken(other.translate(texts))
     assert tried == [5, 2, 3, 1, 2]
-    monkeypatch.setattr(module, "search", full)
+    monkeypatch.setattr(module, "run", full)
     with pytest.raises(torch.OutOfMemoryError, match="too much"):
         one.translate(texts[0])
 

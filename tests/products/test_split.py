@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heed.products.translator.split import cut, split
+from heed.products.translator.split import cut, split, split_texts
+from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
 TEXTS = st.text(alphabet="ab cd ,.;:!?…。！，、；é나 ", max_size=120)
 
@@ -75,3 +76,22 @@ def test_a_text_is_cut_off_after_the_last_word_that_fits(text, limit):
 
 def test_at_least_a_character_is_left_of_a_text_that_is_cut_off():
     assert cut("ab", lambda part: 3 * len(part), 2) == "a"
+
+
+class Letters(Vocabulary):
+    """A vocabulary of letters that leaves texts as they are."""
+
+    special = SpecialTokens(0, 1, 2, 3)
+
+    def clean(self, text):
+        return text
+
+    def encode(self, texts):
+        return [list(map(ord, text)) for text in texts]
+
+
+def test_space_around_a_text_is_not_part_of_it():
+    for texts in ([" ab", "c"], ["ab ", "c"], [" ab", "", "c"]):
+        found = split_texts(texts, Letters(), 9)
+        assert found.texts == ["ab", "c"] and found.ids == [[97, 98], [99]] and found.owners == [0, len(texts) - 1]
+    assert split_texts(["ab", "c"], Letters(), 2).texts == ["a", "b", "c"]

@@ -131,7 +131,7 @@ def test_a_search_that_fails_is_not_tried_again(built, both, model, monkeypatch)
         raise RuntimeError("no kernel\nat all")
 
     fast, plain = both
-    monkeypatch.setattr(cuda, "search", fail)
+    monkeypatch.setattr(cuda, "run", fail)
     with pytest.warns(UserWarning, match="search on the GPU failed, validating with the standard search: no kernel$"):
         found = fast.run(model)
     assert found == plain.run(model)

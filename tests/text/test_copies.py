@@ -2,12 +2,20 @@
 
 import pytest
 
-from heed.text.copies import is_copy, should_differ
+from heed.text.copies import is_copy, may_be_copy, should_differ
 
 
 def test_case_and_punctuation_do_not_matter():
     assert is_copy("A man is sleeping.", "a man  is sleeping")
     assert not is_copy("A man is sleeping.", "A man was sleeping.")
+
+
+def test_what_begins_otherwise_is_no_copy():
+    texts = ["A man.", "«a man»", "Straße", "STRASSE", "a-b", "ab", "", "...", "İ", "i", "①", "1", "ﬁ", "fi"]
+    for one in texts:
+        for other in texts:
+            assert may_be_copy(one, other) or not is_copy(one, other)
+    assert not may_be_copy("A man.", "Ein Mann.") and may_be_copy("A man.", "...a woman")
 
 
 @pytest.mark.parametrize(

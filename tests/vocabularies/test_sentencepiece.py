@@ -20,8 +20,10 @@ from heed.vocabularies.sentencepiece import (
     SubwordsConfig,
     choose_size,
     clean,
+    clean_all,
     learn,
 )
+from heed.vocabularies.unicode import MORE_SPACES, SPACES
 
 STRANGE = [
     "", " ", "🙂 👩‍👩‍👧", "\u1112\u1161\u11ab\u1100\u1173\u11af", "ㅎㅏㄴ", "\x00\x01\x7f\x85", "\ufffd\ufeff\u200b\u2028",
@@ -45,6 +47,24 @@ def test_clean_is_nfc_with_single_spaces():
     assert clean("ﬁ① ｶ") == "ﬁ① ｶ"  # NFKC would change more than how a character is written
 
 
+@given(
+    st.lists(
+        st.text(st.sampled_from("ab ▁\t\r\x0b\x1c\x85\xa0\u2028\u3000\u0301\u1100\u1161"), max_size=12), max_size=5
+    )
+)
+@example(["a\nb", " c"])
+@example(STRANGE)
+@example([" a", "\u0301b", " \u0301", "a", "\u0301"])
+def test_many_texts_are_cleaned_as_one_by_one(texts):
+    assert clean_all(texts) == [clean(text) for text in texts]
+
+
+def test_every_space_is_known():
+    every = {char for char in map(chr, range(sys.maxunicode + 1)) if char.isspace()}
+    assert every == {*SPACES, *MORE_SPACES, " ", "\n"}
+    assert {char for char in every if char.isascii()} == {*SPACES, " ", "\n"}
+
+
 @given(text=st.text(st.characters(exclude_characters="▁", codec="utf-8")))
 @example(text="".join(STRANGE))
 @example(text=" ".join(STRANGE))
@@ -58,6 +78,9 @@ def test_many_texts_are_decoded_as_one_by_one(model, texts):
     rows = [[FIRST, *ids, LAST] for ids in model.encode([*texts[:20], *STRANGE])]
     assert model.decode_all(rows) == [model.decode(ids) for ids in rows]
     assert model.decode_all([]) == []
+    rows = [[*ids, LAST] for ids in model.encode([*texts[:20], *STRANGE])]
+    for more in ([[]], [[LAST]], [[LAST, LAST]], [[5, UNKNOWN, 6, LAST]], [[5, LAST, 6], [PAD]]):
+        assert model.decode_all(rows + more) == [model.decode(ids) for ids in rows + more]
 
 
 @pytest.mark.parametrize(("text", "back"), [("a▁b", "a b"), ("▁", ""), ("▁a▁", "a")])

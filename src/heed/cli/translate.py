@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 
 EXAMPLES = """\
 examples:
@@ -93,7 +94,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     add_resume(parser)
 
 
-CHUNK = 2000  # lines that are translated together: few enough that the first results come early
+CHUNK = 2000  # lines that are translated together: few enough that the first results come early; a GPU takes more
 DECODING = ("beam", "nbest", "length_penalty", "penalty", "stopping", "min_length", "max_length", "no_repeat",
             "sample", "temperature", "top_k", "top_p", "seed")  # fmt: skip
 
@@ -145,9 +146,11 @@ def _translate(translator, chosen: dict, args: argparse.Namespace, glossary, lin
     from heed.bulk import command
     from heed.cli.common import stream_lines
     from heed.data.staged import chunks
+    from heed.products.translator.stages import chunk_size
 
     command.check_resume(args, bool(args.input))
-    source = chunks(args.text or lines or stream_lines(args.input), CHUNK)
+    size = chunk_size(translator, translator.search_config(chosen), CHUNK)
+    source = chunks(args.text or lines or stream_lines(args.input), size)
     stages = _stages(translator, chosen, args, glossary)
 
     def settings() -> dict:
@@ -156,7 +159,7 @@ def _translate(translator, chosen: dict, args: argparse.Namespace, glossary, lin
         given["languages"] = translator.facts.get("languages")
         terms = [sorted(glossary.terms.items()), sorted(glossary.keep)]
         search = {"engine": translator.engine(**chosen), "decoding": asdict(translator.search_config(chosen))}
-        return command.settings_of(translator, **given, **search, glossary=terms, chunk=CHUNK)
+        return command.settings_of(translator, **given, **search, glossary=terms, chunk=size)
 
     command.process(source, stages, args, settings, [args.input] if args.input else [])
 
@@ -181,12 +184,13 @@ def _stages(translator, chosen: dict, args: argparse.Namespace, glossary):
     given = {"prefix": args.prefix, "too_long": args.too_long, "batch_tokens": args.batch_tokens}
 
     def finish(work, found) -> bytes:
-        return as_bytes(_plain_lines(stages.finish(translator, work, found), args))
+        return as_bytes(_plain_lines(stages.finish(translator, work, found), args, config.nbest))
 
     return Stages(
         lambda chunk: stages.prepare(translator, as_texts(chunk.items), config, glossary, **given),
         lambda work: stages.search(translator, work),
         finish,
+        begin=partial(stages.begin, translator),
     )
 
 
@@ -214,18 +218,27 @@ def _translated(translator, texts: list[str], chosen: dict, args: argparse.Names
     yield from _lines(translations, _alignments(translator, every, args.batch_tokens), args)
 
 
-def _plain_lines(translations: list, args: argparse.Namespace) -> Iterator[str]:
-    """The same without alignments."""
-    return _lines(translations, [None] * sum(len(translation.nbest) for translation in translations), args)
+def _plain_lines(translations: list, args: argparse.Namespace, nbest: int | None = None) -> Iterator[str]:
+    """The same without alignments. A translation says what the best of its `nbest` says."""
+    _report_missing(translations)
+    candidates = translations if nbest == 1 else [own for translation in translations for own in translation.nbest]
+    if not (args.scores or args.token_scores):
+        return (candidate.text for candidate in candidates)
+    return (_line(candidate, None, args) for candidate in candidates)
 
 
 def _lines(translations: list, links: list, args: argparse.Namespace) -> Iterator[str]:
-    from heed.cli.documents import report_missing
-
-    report_missing([term for translation in translations for term in translation.missing])
+    _report_missing(translations)
     candidates = [candidate for translation in translations for candidate in translation.nbest]
     for candidate, own in zip(candidates, links, strict=True):
         yield _line(candidate, own, args)
+
+
+def _report_missing(translations: list) -> None:
+    if any(translation.terms for translation in translations):
+        from heed.cli.documents import report_missing
+
+        report_missing([term for translation in translations for term in translation.missing])
 
 
 def _with_best(translation, k: int):

@@ -3,9 +3,9 @@ A sequence of up to `MAX_PERIOD` tokens may occur `allowed_repeats` times in a r
 of two letters or more may occur that often in one word (Co-Fl-Co-Co).
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +80,7 @@ def find_loops(
     """Which sequences have a loop; without `sources`, nothing may repeat."""
     found = np.zeros(len(sequences), dtype=bool)
     # a loop says a token more often than is allowed: most sequences have none that often
-    rows = [row for row, tokens in enumerate(sequences) if max(Counter(tokens).values(), default=0) > WITH_LETTERS]
+    rows = _with_frequent(sequences)
     if not rows:
         return found
     lengths = np.array([len(sequences[row]) for row in rows])
@@ -92,12 +92,23 @@ def find_loops(
     has_letters = kinds.letters[tokens] & said
     for period in range(1, min(MAX_PERIOD, (tokens.shape[1] - 1) // 2) + 1):
         same = (tokens[:, period:] == tokens[:, :-period]) & said[:, period:]
-        if np.count_nonzero(same) >= WITH_LETTERS * period:
-            run, lettered = _run_lengths(same), _any_of_last(has_letters, period)[:, period:]
-            allowed = allowed_rows(period, own)
-            loops |= (run >= period * np.where(lettered, allowed[:, 1:], allowed[:, :1])).any(axis=1)
+        likely = np.flatnonzero(np.count_nonzero(same, axis=1) >= WITH_LETTERS * period)  # few rows
+        if len(likely):
+            run, lettered = _run_lengths(same[likely]), _any_of_last(has_letters[likely], period)[:, period:]
+            allowed = allowed_rows(period, [own[row] for row in likely])
+            loops[likely] |= (run >= period * np.where(lettered, allowed[:, 1:], allowed[:, :1])).any(axis=1)
     found[np.array(rows)[loops]] = True
     return found
+
+
+def _with_frequent(sequences: Sequence[Sequence[int]]) -> list[int]:
+    """The sequences with a token that occurs more often than WITH_LETTERS."""
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    tokens = np.fromiter(chain.from_iterable(sequences), np.int64, lengths.sum())
+    size = 1 + tokens.max(initial=0)
+    tokens = np.sort(np.repeat(np.arange(len(sequences)), lengths) * size + tokens)
+    again = tokens[WITH_LETTERS:] == tokens[:-WITH_LETTERS]
+    return np.unique(tokens[WITH_LETTERS:][again] // size).tolist()
 
 
 def _within_words(

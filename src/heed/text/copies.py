@@ -15,6 +15,15 @@ def is_copy(source: str, translation: str) -> bool:
     return _letters(source) == _letters(translation)
 
 
+def may_be_copy(source: str, translation: str) -> bool:
+    """Whether they begin alike, which is quick to say and excludes most; False only if `is_copy` is."""
+    return _first_letter(source) == _first_letter(translation)
+
+
+def _first_letter(text: str) -> str:
+    return next(filter(str.isalnum, text.casefold()), "")
+
+
 def should_differ(source: str, source_language: str | None, target_language: str | None) -> bool:
     """Whether a copy of this text cannot be its translation: it has more than names, numbers, addresses and a few
     words. False for unknown languages, and for a text already in the target language.

@@ -8,16 +8,18 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from heed.files import check_file
 from heed.vocabularies.files import all_pieces
 from heed.vocabularies.sampling import Sampler, sentencepiece_sampler
-from heed.vocabularies.unicode import surrogates_reported
+from heed.vocabularies.unicode import single_spaced, surrogates_reported
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
 PAD, UNKNOWN, FIRST, LAST = 0, 1, 2, 3  # the same in every SentencePiece vocabulary of heed
+UNSAID = frozenset({PAD, UNKNOWN, FIRST, LAST})
 BYTES = 256
 THREADED_FROM = 64  # texts: with fewer, SentencePiece's threads take longer to start than they save
 SPECIAL_TOKENS = SpecialTokens(PAD, UNKNOWN, FIRST, LAST, never=(PAD, UNKNOWN, FIRST))
@@ -53,6 +55,13 @@ def clean(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).replace("▁", " ").split())
 
 
+def clean_all(texts: Sequence[str]) -> list[str]:
+    """The same for many. Nothing composes across a line break, so that one call normalizes all."""
+    joined = unicodedata.normalize("NFC", "\n".join(texts)).replace("▁", " ")
+    lines = single_spaced(joined).split("\n")
+    return lines if len(lines) == len(texts) else [clean(text) for text in texts]  # a text has line breaks
+
+
 def encode_all(processor: Any, texts: Sequence[str], **options: Any) -> list[list[Any]]:
     """Encode texts with a SentencePiece processor, in threads where that is faster."""
     with surrogates_reported(texts):
@@ -68,7 +77,7 @@ class Subwords(Vocabulary):
     a text is text, and a search outputs none.
     """
 
-    clean = staticmethod(clean)
+    clean, clean_all = staticmethod(clean), staticmethod(clean_all)
 
     def __init__(self, model: bytes, name: str = "the subword model"):
         import sentencepiece
@@ -120,7 +129,10 @@ class Subwords(Vocabulary):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens."""
-        return encode_all(self.processor, [clean(text) for text in texts])
+        return self.encode_clean(clean_all(texts))
+
+    def encode_clean(self, texts: Sequence[str]) -> list[list[int]]:
+        return encode_all(self.processor, texts)
 
     def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
         """A random segmentation of each text, drawn by `seed`."""
@@ -129,16 +141,26 @@ class Subwords(Vocabulary):
         return self._samplers[amount].encode([clean(text) for text in texts], seed)
 
     def decode(self, ids: Sequence[int]) -> str:
-        return self.processor.decode([i for i in ids if i > LAST])
+        return self.processor.decode(_said(ids))
 
     def decode_all(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        return self.processor.decode([[i for i in ids if i > LAST] for ids in rows]) if rows else []
+        if not rows:
+            return []
+        ended = [ids[:-1] if len(ids) and ids[-1] == LAST else ids for ids in rows]
+        if not UNSAID.isdisjoint(chain.from_iterable(ended)):  # rarely
+            ended = list(map(_said, ended))
+        return self.processor.decode(ended)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return list(map(self._pieces.__getitem__, ids))
 
     def save(self, path: Path) -> None:
         path.write_bytes(self.model)
+
+
+def _said(ids: Sequence[int]) -> list[int]:
+    """Ids without those that are not text."""
+    return [i for i in ids if i not in UNSAID]
 
 
 def load(path: Path) -> Subwords:

@@ -39,12 +39,20 @@ class Vocabulary(Protocol):
     def clean(self, text: str) -> str:
         """The text as this vocabulary normalizes it."""
 
+    def clean_all(self, texts: Sequence[str]) -> list[str]:
+        """The same for many; some vocabularies are faster than one by one."""
+        return [self.clean(text) for text in texts]
+
     def language_tag(self, text: str) -> str:
         """The language tag before a text, if any: each part of a split text needs it."""
         return ""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without special tokens."""
+
+    def encode_clean(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts that `clean` has returned, which some vocabularies need not clean again."""
+        return self.encode(texts)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text without special tokens."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -117,9 +118,10 @@ class SearchBuffers:
 
     def assign(self, starts: Sequence[int], lengths: Sequence[int], limits: Sequence[int]) -> None:
         """Set the sentences of the next search; unused slots are done from the start."""
-        rest = [0] * (self.size.sentences - len(starts))
-        done = [0] * len(starts) + [1] * len(rest)
-        _upload(self.plan, [[*starts, *rest], [*lengths, *rest], [*limits, *rest], done])
+        plan = np.zeros(self.plan.shape, dtype=np.int32)
+        plan[:3, : len(starts)] = starts, lengths, limits
+        plan[3, len(starts) :] = 1
+        _upload(self.plan, plan)
 
     def reset(self) -> None:
         """Start the search over the assigned sentences."""

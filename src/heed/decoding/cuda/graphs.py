@@ -90,6 +90,19 @@ class GraphRunner(SearchRunner):
         self.events[before].synchronize()
         return int(self.counts[before])
 
+    def fetch(self, *arrays: torch.Tensor) -> Callable[[], list[np.ndarray]]:
+        copies = [torch.empty(own.shape, dtype=own.dtype, pin_memory=True) for own in arrays]
+        for copy, own in zip(copies, arrays, strict=True):
+            copy.copy_(own.contiguous(), non_blocking=True)
+        event = torch.cuda.Event()
+        event.record()
+
+        def wait() -> list[np.ndarray]:
+            event.synchronize()
+            return [copy.numpy() for copy in copies]
+
+        return wait
+
 
 class GraphTextRunner(TextRunner):
     """Runs the steps of a language model on an NVIDIA GPU; prompts are read without a graph."""

@@ -1,12 +1,13 @@
 """The host side of a search on the GPU: assign sentences, launch steps, move to smaller buffers, fetch results."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from heed.decoding.cuda.buffers import LENGTH, KeyPool, SearchBuffers, SearchRules, Size
+from heed.decoding.cuda.buffers import LENGTH, SCORE, KeyPool, SearchBuffers, SearchRules, Size
 from heed.decoding.cuda.plain import TorchOps
 from heed.decoding.cuda.step import decode_step, encode_sources
 from heed.decoding.cuda.weights import Weights
@@ -64,40 +65,79 @@ class SearchRunner:
         """The number of unfinished sentences, or an earlier count if the current one is not known yet."""
         return int(buffers.unfinished)
 
+    def fetch(self, *arrays: torch.Tensor) -> Callable[[], list[np.ndarray]]:
+        """Copies for the host of what arrays have now; the function that is returned waits for them."""
+        copies = [array.cpu().clone() for array in arrays]
+        return lambda: [copy.numpy() for copy in copies]
 
-@torch.inference_mode()
+
+class Batch(NamedTuple):
+    """Sources, which include special tokens, as one array of tokens, with the positions of each and their lengths."""
+
+    tokens: np.ndarray
+    positions: np.ndarray
+    lengths: np.ndarray
+    limits: Ids
+
+    @classmethod
+    def of(cls, sources: Sequence[Ids], limits: Ids) -> "Batch":
+        lengths = np.fromiter(map(len, sources), dtype=np.int64, count=len(sources))
+        ends = lengths.cumsum()
+        tokens = np.fromiter(chain.from_iterable(sources), dtype=np.int64, count=int(ends[-1]))
+        return cls(tokens, np.arange(len(tokens)) - np.repeat(ends - lengths, lengths), lengths, limits)
+
+
+class Found:
+    """The hypotheses of a batch. The device may still be copying them: it need not wait until they are lists."""
+
+    def __init__(self, sentences: int):
+        self.sentences = sentences
+        self.parts: list[
+            tuple[Ids, Ids, Callable[[], list[np.ndarray]]]
+        ] = []  # sentences, their slots, and their copies
+
+    def hypotheses(self) -> list[Hypotheses]:
+        """Those of each sentence, best first."""
+        results: list[Hypotheses] = [[] for _ in range(self.sentences)]
+        for numbers, slots, wait in self.parts:
+            for number, own in zip(numbers, _hypotheses(slots, *wait()), strict=True):
+                results[number] = own
+        return results
+
+
 def search(runner: SearchRunner, sources: Sequence[Ids], limits: Ids, rules: SearchRules) -> list[Hypotheses]:
     """The best hypotheses of each source, best first, within its length limit. Sources include special tokens."""
-    lengths = np.array([len(source) for source in sources])
-    ends = lengths.cumsum()
-    buffers = runner.get_buffers(len(sources), rules.beams, max(limits), int(ends[-1]))
+    return run(runner, Batch.of(sources, limits), rules).hypotheses()
+
+
+@torch.inference_mode()
+def run(runner: SearchRunner, batch: Batch, rules: SearchRules, meanwhile: Callable[[], None] = lambda: None) -> Found:
+    """The search for a batch. `meanwhile` is called once while the device is busy with its beginning."""
+    lengths, limits = batch.lengths, batch.limits
+    buffers = runner.get_buffers(len(lengths), rules.beams, max(limits), len(batch.tokens))
     buffers.set_rules(rules)
-    buffers.assign((ends - lengths).tolist(), lengths.tolist(), limits)
-    tokens = np.fromiter(chain.from_iterable(sources), dtype=np.int64, count=int(ends[-1]))
-    positions = np.arange(len(tokens)) - np.repeat(ends - lengths, lengths)
-    runner.encode(tokens, positions, int(lengths.max()), buffers)
-    results: list[Hypotheses] = [[] for _ in sources]
-    numbers = list(range(len(sources)))  # of the sentences, by slot
+    buffers.assign(lengths.cumsum() - lengths, lengths, limits)
+    runner.encode(batch.tokens, batch.positions, int(lengths.max()), buffers)
+    found, numbers = Found(len(lengths)), list(range(len(lengths)))  # the sentences, by slot
     for step in range(1, max(limits) + 1):
         runner.step(buffers)
+        if step == 1:
+            meanwhile()
         unfinished = runner.unfinished(buffers)
         if not unfinished:
             break
         if buffers.size.rows > runner.shrink_above and rounded(unfinished) <= buffers.size.sentences // 2:
             done = buffers.done[: len(numbers)].tolist()
             busy = [slot for slot, flag in enumerate(done) if not flag]
-            over = [slot for slot, flag in enumerate(done) if flag]
-            for slot, hypotheses in zip(over, _collect(runner, buffers, over, step), strict=True):
-                results[numbers[slot]] = hypotheses
+            _collect(runner, buffers, [slot for slot, flag in enumerate(done) if flag], step, numbers, found)
             if not busy:
-                return results
+                return found
             smaller = runner.get_buffers(len(busy), rules.beams, buffers.size.max_length, 1)
             smaller.set_rules(rules)
             smaller.take_over(buffers, busy, step)
             buffers, numbers = smaller, [numbers[slot] for slot in busy]
-    for number, hypotheses in zip(numbers, _collect(runner, buffers, range(len(numbers)), step), strict=True):
-        results[number] = hypotheses
-    return results
+    _collect(runner, buffers, range(len(numbers)), step, numbers, found)
+    return found
 
 
 def rounded(number: int) -> int:
@@ -106,21 +146,27 @@ def rounded(number: int) -> int:
     return -(-number // unit) * unit
 
 
-def _collect(runner: SearchRunner, buffers: SearchBuffers, slots: Ids, steps: int) -> list[Hypotheses]:
-    """The hypotheses of the sentences in these slots after `steps` steps."""
+def _collect(runner: SearchRunner, buffers: SearchBuffers, slots: Ids, steps: int, numbers: Ids, found: Found) -> None:
+    """Copy the hypotheses of the sentences in these slots after `steps` steps; `numbers` are the sentences by slot."""
     finished = buffers.finished[:, : LENGTH + 1, : buffers.rules.nbest]
-    traced = runner.ops(buffers.size.rows).trace(buffers, steps)
-    scores, lengths, tokens, logps = _fetch(finished, traced)
-    results = []
-    for slot in slots:
-        rows = range(slot * buffers.rules.nbest, (slot + 1) * buffers.rules.nbest)
-        found = [(row, int(lengths[row])) for row in rows if scores[row] > -np.inf]
-        results.append([Hypothesis(tokens[row][:size], scores[row], logps[row][:size]) for row, size in found])
-    return results
+    wait = runner.fetch(finished, runner.ops(buffers.size.rows).trace(buffers, steps))
+    found.parts.append(([numbers[slot] for slot in slots], slots, wait))
 
 
-def _fetch(finished: torch.Tensor, traced: torch.Tensor) -> tuple[list, ...]:
-    """Scores, lengths, tokens and log-probabilities of hypotheses as lists."""
-    scores, lengths = finished.transpose(0, 1).flatten(1).tolist()
-    tokens, logps = traced.cpu().numpy()
-    return scores, lengths, tokens.astype(np.int64).tolist(), logps.tolist()
+def _hypotheses(slots: Ids, finished: np.ndarray, traced: np.ndarray) -> list[Hypotheses]:
+    """Those in these slots, as lists. Only tokens that belong to one become numbers of Python."""
+    nbest, steps, at = finished.shape[2], traced.shape[2], np.asarray(slots, dtype=np.int64)
+    scores, lengths = finished[at, SCORE].reshape(-1), finished[at, LENGTH].reshape(-1)
+    lengths = np.where(scores > -np.inf, lengths, 0).astype(np.int64)
+    kept = np.arange(steps) < lengths[:, None]
+    rows = (at[:, None] * nbest + np.arange(nbest)).reshape(-1)
+    tokens, logps = (part[rows][kept] for part in traced)
+    ends, tokens, logps = lengths.cumsum().tolist(), tokens.astype(np.int64).tolist(), logps.tolist()
+    starts = [0, *ends]
+    spans = list(map(slice, starts, ends))
+    every = list(map(Hypothesis, map(tokens.__getitem__, spans), scores.tolist(), map(logps.__getitem__, spans)))
+    if nbest == 1 and (scores > -np.inf).all():
+        return [[own] for own in every]
+    return [
+        [own for own in every[first : first + nbest] if own.score > -np.inf] for first in range(0, len(every), nbest)
+    ]

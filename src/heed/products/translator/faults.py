@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 from heed.decoding import loops
 from heed.decoding.config import DecodingConfig
@@ -52,11 +53,10 @@ class Faults:
         rows = set(self._looping(sources, found)) if config.avoid_loops else set()
         if ends_early(config):
             last = self.vocabularies[1].special.last
-            rows |= {row for row, nbest in enumerate(found) if any(h.tokens[-1:] != [last] for h in nbest)}
+            rows |= {row for row, nbest in enumerate(found) for h in nbest if not h.tokens or h.tokens[-1] != last}
         faulty = dict.fromkeys(sorted(rows), config.nbest)
         if config.avoid_copies and has_alternatives(config):
-            copied = [row for row, nbest in enumerate(found) if any(self.copies(sources[row], nbest))]
-            faulty |= dict.fromkeys(copied, max(config.nbest, config.beam))
+            faulty |= dict.fromkeys(self._copying(sources, found), max(config.nbest, config.beam))
         return faulty
 
     def copies(self, source: list[int], nbest: Sequence[Hypothesis]) -> list[bool]:
@@ -68,6 +68,23 @@ class Faults:
         text = self.vocabularies[0].decode(source)
         copied = [copies.is_copy(text, self.vocabularies[1].decode(h.tokens)) for h in nbest]
         return copied if any(copied) and copies.should_differ(text, *self.languages) else [False for _ in nbest]
+
+    def _copying(self, sources: Sequence[list[int]], found: Sequence[list[Hypothesis]]) -> list[int]:
+        """The rows with a copy."""
+        if None in self.languages or len(set(self.languages)) == 1:
+            return []
+        rows = range(len(found))
+        if self.tables.one_vocabulary:
+            rows = [row for row in rows if any(_alike(sources[row], h.tokens) for h in found[row])]
+        # then by their texts, all at once, since a vocabulary decodes many faster
+        texts = self.vocabularies[0].decode_all([sources[row] for row in rows])
+        said = iter(self.vocabularies[1].decode_all([h.tokens for row in rows for h in found[row]]))
+        likely = [
+            any([copies.may_be_copy(text, next(said)) for _ in found[row]])
+            for row, text in zip(rows, texts, strict=True)
+        ]
+        rows = compress(rows, likely)
+        return [row for row in rows if any(self.copies(sources[row], found[row]))]
 
     def repeats(self, source: list[int]) -> loops.Repeats:
         return loops.source_repeats(self.vocabularies[0].decode(source))
@@ -102,5 +119,5 @@ def ends_early(config: DecodingConfig) -> bool:
 
 def _alike(source: list[int], tokens: list[int]) -> bool:
     """Whether two sequences of one vocabulary may be the same text except for case and punctuation."""
-    shared = len({*source} & {*tokens})
+    shared = len({*source}.intersection(tokens))
     return 2 * shared >= min(len(source), len(tokens))

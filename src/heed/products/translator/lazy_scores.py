@@ -28,9 +28,13 @@ class LazyScores:
         return self.computed[number]
 
 
-def token_scores(bundle: ModelBundle, sources: Sentences, found: Hypotheses, batch_tokens: int) -> list[list[Scores]]:
-    """For each hypothesis the scores that the search kept, or a function that computes them."""
+def token_scores(
+    bundle: ModelBundle, sources: Sentences, found: Hypotheses, batch_tokens: int
+) -> Sequence[list[Scores] | None]:
+    """For each source None if the search kept the scores of its hypotheses; else these, or functions that compute them."""
     unscored = [(row, k) for row, nbest in enumerate(found) for k, h in enumerate(nbest) if h.scores is None]
+    if not unscored:
+        return [None] * len(found)
     lazy = LazyScores(bundle, [(sources[row], found[row][k].tokens) for row, k in unscored], batch_tokens)
     numbers = {at: number for number, at in enumerate(unscored)}
     return [

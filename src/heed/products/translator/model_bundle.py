@@ -87,9 +87,10 @@ class ModelBundle:
 
     def max_lengths(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences) -> list[int]:
         """The maximum number of tokens per translation; there is always room for its prefix and the end."""
-        limits = [max_output_length(config, len(source) + 1, self.max_target) for source in sources]
+        sizes = list(map(len, sources))
+        limits = {size: max_output_length(config, size + 1, self.max_target) for size in set(sizes)}
         start = len(forced_start(config, self.special[1]))
-        return [max(limit, start + len(prefix) + 1) for limit, prefix in zip(limits, prefixes, strict=True)]
+        return [max(limits[size], start + len(prefix) + 1) for size, prefix in zip(sizes, prefixes, strict=True)]
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> list[IdPair]:
         """Texts with given translations as ids; those too long for the models are refused."""

@@ -1,6 +1,6 @@
 """The complete search of a translator: engine, glossary terms, guards, and reranking."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from heed.decoding.config import DecodingConfig
@@ -44,9 +44,26 @@ class SearchPipeline:
         """The best hypotheses for each source, best first."""
         return self._reranked(job, config) if config.rerank == "mbr" else self._searched(job, config)
 
+    def begin(self, job: Job, config: DecodingConfig, meanwhile: Callable[[], None]) -> Callable[[], Hypotheses]:
+        """The same; an engine that works while the host does something else calls `meanwhile`. What is returned waits for it, and
+        does the rest.
+        """
+        engine = self._engine(job, config)
+        if config.rerank == "mbr" or not getattr(engine, "overlaps", False):
+            found = self.search(job, config)
+            return lambda: found
+        wait = engine.begin(job.sources, config, job.prefixes, job.batch_tokens, meanwhile)
+        return lambda: self._checked(job, config, wait())
+
+    def _engine(self, job: Job, config: DecodingConfig) -> Engine:
+        return next(engine for engine in self.engines if engine.takes(config, job.prefixes))
+
     def _searched(self, job: Job, config: DecodingConfig) -> Hypotheses:
-        engine = next(engine for engine in self.engines if engine.takes(config, job.prefixes))
-        found = engine.search(job.sources, config, job.prefixes, job.batch_tokens)
+        found = self._engine(job, config).search(job.sources, config, job.prefixes, job.batch_tokens)
+        return self._checked(job, config, found)
+
+    def _checked(self, job: Job, config: DecodingConfig, found: Hypotheses) -> Hypotheses:
+        """With terms, and without faults."""
         found = self._with_terms(self.guards.bundle, job, found, config)
         again = self.guards.faulty(job.sources, found, config)
         for count in set(again.values()):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -60,6 +60,26 @@ class Translation:
     parts: list["Translation"] = field(repr=False)
     inspector: Inspector | None = field(repr=False, compare=False)
     terms: list[TermUse] = field(default_factory=list)
+
+    @classmethod
+    def by(cls, **fields: Any) -> "Translation":
+        """One with these fields; `_rest` computes the others on first use: few people look at the tokens of a large file."""
+        own = object.__new__(cls)
+        object.__setattr__(own, "__dict__", fields)
+        return own
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__
+        if rest := fields.get("_rest"):  # two threads may both ask: they find the same
+            fields.update(rest())
+            fields.pop("_rest", None)
+        if name not in fields:
+            raise AttributeError(f"a translation has no {name!r}")
+        return fields[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All fields, for copies."""
+        return {"tokens": self.tokens, **self.__dict__}
 
     @property
     def missing(self) -> list[TermUse]:

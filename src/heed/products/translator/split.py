@@ -26,9 +26,12 @@ class Parts(NamedTuple):
 
 def split_texts(texts: Sequence[str], vocabulary: Vocabulary, limit: int, cut_off: bool = False) -> Parts:
     """Texts in parts of at most `limit` subwords. Empty texts have no parts."""
-    cleaned = [vocabulary.clean(text) for text in texts]
+    cleaned = vocabulary.clean_all(texts)
+    every = vocabulary.encode_clean(cleaned)
+    if _all_whole(cleaned, every, vocabulary, limit):
+        return Parts(cleaned, list(range(len(cleaned))), every)
     found, rest = Parts([], [], []), []
-    for i, (text, ids) in enumerate(zip(cleaned, vocabulary.encode(cleaned), strict=True)):
+    for i, (text, ids) in enumerate(zip(cleaned, every, strict=True)):
         tag = vocabulary.language_tag(text)  # every part needs it
         body = text[len(tag) :]
         if not body.strip():
@@ -42,6 +45,14 @@ def split_texts(texts: Sequence[str], vocabulary: Vocabulary, limit: int, cut_of
     for part, ids in zip(rest, vocabulary.encode([found.texts[part] for part in rest]), strict=True):
         found.ids[part] = ids
     return found
+
+
+def _all_whole(texts: list[str], ids: list[list[int]], vocabulary: Vocabulary, limit: int) -> bool:
+    """Whether each text is one part, as nearly all are: none is empty, too long, or has a tag before it."""
+    most = limit - len(vocabulary.special.before) - 1
+    if not all(texts) or max(map(len, ids), default=0) > most or any(map(vocabulary.language_tag, texts)):
+        return False
+    return [text.strip() for text in texts] == texts
 
 
 def _parts(tag: str, text: str, vocabulary: Vocabulary, limit: int, cut_off: bool) -> list[str]:

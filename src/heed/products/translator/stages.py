@@ -1,6 +1,7 @@
 """Translation in three stages: tokenization, search, and detokenization. The stages of chunks overlap."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from heed.data import staged
@@ -9,14 +10,16 @@ from heed.decoding.hypothesis import Hypothesis, check_found
 from heed.products.product import in_batches
 from heed.products.translator.lazy_scores import Scores, token_scores
 from heed.products.translator.model_bundle import Hypotheses, IdPair, Sentences
-from heed.products.translator.results import Candidate, Score, TermUse, Translation, join_parts
+from heed.products.translator.pipeline import Job
+from heed.products.translator.results import Candidate, Score, Translation, join_parts
 from heed.products.translator.split import Parts, source_size, split_texts
 from heed.products.translator.term_tokens import RequiredTerms, add_split_terms
 from heed.text.glossary import Glossary
+from heed.vocabularies.unicode import single_spaced
 
 Translator = Any  # that of translator.py, which calls the stages
 ADVICE = "shorten it, or translate it in parts (too_long='split', --too-long split)"
-CHUNK = 2000  # texts that are translated together
+CHUNK = 2000  # texts that are translated together; an engine may need more to be busy
 
 
 class Work(NamedTuple):
@@ -45,7 +48,8 @@ def translate(
 ) -> list[Translation]:
     """All three stages; those of a long list overlap, chunk by chunk."""
     given = {"prefix": prefix, "too_long": too_long, "batch_tokens": batch_tokens}
-    if len(texts) <= CHUNK or not _divisible(config, prefix):
+    size = chunk_size(translator, config, CHUNK) if len(texts) > CHUNK and _divisible(config, prefix) else len(texts)
+    if len(texts) <= size:
         work = prepare(translator, texts, config, glossary, **given)
         return finish(translator, work, search(translator, work))
     if too_long == "refuse":
@@ -57,9 +61,16 @@ def translate(
         lambda work: search(translator, work),
         lambda work, hypotheses: finish(translator, work, hypotheses),
         numbered=True,
+        begin=partial(begin, translator),
     )
-    staged.run(staged.chunks(texts, CHUNK), stages, lambda chunk, own: found.extend(own))
+    staged.run(staged.chunks(texts, size), stages, lambda chunk, own: found.extend(own))
     return found
+
+
+def chunk_size(translator: Translator, config: DecodingConfig, usual: int) -> int:
+    """How many texts are translated together: `usual`, or more if the engine of this search needs them."""
+    engine = next(engine for engine in translator.engines if engine.takes(config, []))
+    return max(usual, getattr(engine, "chunk", 0))
 
 
 def _divisible(config: DecodingConfig, prefix: str | Sequence[str] | None) -> bool:
@@ -90,15 +101,28 @@ def search(translator: Translator, work: Work) -> Hypotheses:
     return translator.search_ids(work.ids, work.config, work.prefixes, work.batch_tokens, work.required)
 
 
+def begin(translator: Translator, work: Work, meanwhile: Callable[[], None]) -> Callable[[], Hypotheses]:
+    """The same for a device that works while the host does something else, such as the rest of the texts before."""
+    job = Job(work.ids, work.prefixes, work.required, work.batch_tokens, range(len(work.ids)))
+    return translator.pipeline.begin(job, work.config, meanwhile)
+
+
 def finish(translator: Translator, work: Work, found: Hypotheses) -> list[Translation]:
     """The third stage: the translation of each text. Token scores and alignments are computed on demand."""
     check_found(found)
     scores = token_scores(translator.bundle, work.ids, found, work.batch_tokens)
-    said = iter(_lines(translator, [h.tokens for nbest in found for h in nbest]))
+    said = _lines(translator, [h.tokens for nbest in found for h in nbest])
+    if len(said) == len(found):
+        texts = [[text] for text in said]
+    else:
+        rest = iter(said)
+        texts = [[next(rest) for _ in nbest] for nbest in found]
+    parts = list(map(partial(_translation, translator), work.parts, work.ids, found, scores, texts, work.required))
+    if work.owners == list(range(len(work.texts))):
+        return parts
     results: list[list[Translation]] = [[] for _ in work.texts]
-    for owner, terms, *part in zip(work.owners, work.required, work.parts, work.ids, found, scores, strict=True):
-        uses = translator.term_encoder.uses(terms, part[2][0].tokens)
-        results[owner].append(_translation(translator, *part, uses, said))
+    for owner, part in zip(work.owners, parts, strict=True):
+        results[owner].append(part)
     return [_joined(translator, work, *both) for both in zip(work.texts, results, strict=True)]
 
 
@@ -178,16 +202,30 @@ def _translation(
     part: str,
     source: list[int],
     found: list[Hypothesis],
-    scores: list[Scores],
-    terms: list[TermUse],
-    said: Iterator[str],
+    scores: list[Scores] | None,
+    texts: list[str],
+    required: RequiredTerms,
 ) -> Translation:
-    both, pieces = zip(found, scores, strict=True), translator.target.pieces
-    nbest = [Candidate(next(said), h.score, pieces(h.tokens), own) for h, own in both]
-    best, ids, read = nbest[0], found[0].tokens, translator.bundle.source_pieces(source)
-    return Translation(part, best.text, best.score, best.tokens, ids, read, nbest, [], translator, terms)
+    best = found[0]
+    uses = translator.term_encoder.uses(required, best.tokens) if required.terms else []
+    return Translation.by(
+        source=part, text=texts[0], score=best.score, ids=best.tokens, inspector=translator, terms=uses,
+        _rest=partial(_rest, translator, source, found, scores, texts),
+    )  # fmt: skip
+
+
+def _rest(
+    translator: Translator, source: list[int], found: list[Hypothesis], scores: list[Scores] | None, texts: list[str]
+) -> dict[str, Any]:
+    """What is made of a `Translation` only if somebody asks for it."""
+    pieces, each = translator.target.pieces, zip(texts, found, scores or [h.scores for h in found], strict=True)
+    nbest = [Candidate(text, h.score, pieces(h.tokens), own) for text, h, own in each]
+    read = translator.bundle.source_pieces(source)
+    return {"tokens": nbest[0].tokens, "source_tokens": read, "nbest": nbest, "parts": []}
 
 
 def _lines(translator: Translator, rows: Sequence[list[int]]) -> list[str]:
     """Each as one line: a vocabulary with bytes can spell a line break."""
-    return [" ".join(text.split()) for text in translator.target.decode_all(rows)]
+    texts = translator.target.decode_all(rows)
+    lines = single_spaced("\n".join(texts)).split("\n")
+    return lines if len(lines) == len(texts) else [" ".join(text.split()) for text in texts]

@@ -16,7 +16,7 @@ from heed.products.product import in_batches
 from heed.products.translator.alignment import words_of
 from heed.products.translator.attention_trace import AlignmentRows, trace_batch
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
-from heed.products.translator.term_tokens import RequiredTerms, TermEncoder
+from heed.products.translator.term_tokens import NO_TERMS, RequiredTerms, TermEncoder
 from heed.vocabularies.vocabulary import Vocabulary
 
 MIN_BEAMS = 10  # terms share the beams among them (Post and Vilar, 2018)
@@ -43,6 +43,8 @@ class TermSearch:
     ) -> Hypotheses:
         """The result of an unconstrained search; sources with missing terms are searched again."""
         missing = self.encoder.missing
+        if required.count(NO_TERMS) == len(required):
+            return list(found)
         again = [row for row, own in enumerate(required) if any(missing(own.terms, h.tokens) for h in found[row])]
         sources, required = [sources[row] for row in again], [required[row] for row in again]
         replaced = self.replaced_tokens(sources, [found[row][0].tokens for row in again], required, batch_tokens)

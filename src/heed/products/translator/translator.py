@@ -245,8 +245,12 @@ class Translator(Product):
         required: Sequence[RequiredTerms] = (),
     ) -> Hypotheses:
         """The best hypotheses for each source, with their prefixes and required terms."""
-        pipeline = SearchPipeline(self.engines, self.guards, self.term_encoder, self.alignment_rows)
-        return pipeline.search(Job(ids, prefixes, required, batch_tokens, range(len(ids))), config)
+        return self.pipeline.search(Job(ids, prefixes, required, batch_tokens, range(len(ids))), config)
+
+    @property
+    def pipeline(self) -> SearchPipeline:
+        """The complete search."""
+        return SearchPipeline(self.engines, self.guards, self.term_encoder, self.alignment_rows)
 
     def parts(self, text: str) -> list[str]:
         """A text split into parts that the model allows."""

@@ -121,7 +121,8 @@ def _decode(
     scores = lazy_scores.token_scores(translator.bundle, sources, found, 4096)
     before = translator.special[1].before
     decoded = []
-    for (best, *_), (score, *_) in zip(found, scores, strict=True):
+    for (best, *_), own in zip(found, scores, strict=True):
+        score = own[0] if own else best.scores
         values = score() if callable(score) else score
         skip = len(before) if tuple(best.tokens[: len(before)]) == before else 0
         decoded.append((best._replace(tokens=best.tokens[skip:]), list(values)[skip:]))

@@ -2,21 +2,24 @@
 
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
+from itertools import islice
 
+import numpy as np
 import torch
 from torch import nn
 
 from heed.decoding.config import DecodingConfig, forced_start
 from heed.decoding.cuda import weights
 from heed.decoding.cuda.buffers import SearchRules
-from heed.decoding.cuda.search import SearchRunner, rounded, search
+from heed.decoding.cuda.search import Batch, Found, SearchRunner, rounded, run
 from heed.decoding.ranking import PENALTIES
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 from heed.vocabularies.vocabulary import SpecialTokens
 
+Packed = tuple[list[int], Batch]  # which sources, and their tokens
 FULL_BATCH = 32_768  # source tokens: smaller batches leave the GPU idle
 MAX_BEAMS = 16
 MEMORY_SHARE = 0.5  # of the free memory, for the keys of one batch
@@ -39,6 +42,8 @@ class CudaEngine:
     """
 
     name = "cuda"
+    chunk = 4096  # texts that are translated together: three full batches of usual lines, and a small one at most
+    overlaps = True  # with other work of the host: it has `begin`
     total_share = 1.0  # of the device's memory, at most, for the keys of one batch
 
     def __init__(self, bundle: ModelBundle, dtype: torch.dtype = torch.bfloat16, shared: "Shared | None" = None):
@@ -59,18 +64,25 @@ class CudaEngine:
             return self._updated_machine() is not None
 
     def search(self, sources: Sentences, config: DecodingConfig, prefixes: Sentences, batch_tokens: int) -> Hypotheses:
-        found: Hypotheses = [[] for _ in sources]
-        limits = self.bundle.max_lengths(sources, config, prefixes)
+        return self.begin(sources, config, prefixes, batch_tokens, lambda: None)()
+
+    def begin(
+        self,
+        sources: Sentences,
+        config: DecodingConfig,
+        prefixes: Sentences,
+        batch_tokens: int,
+        meanwhile: Callable[[], None],
+    ) -> Callable[[], Hypotheses]:
+        """The same, with `meanwhile` called once while the device works; what is returned waits for the last batch."""
+        limits = np.array(self.bundle.max_lengths(sources, config, prefixes), dtype=np.int64)
         special, rules = self.bundle.special[0], device_rules(config, self.bundle.special[1])
         sources = [[*special.before, *source, special.last] for source in sources]
         with self.shared.lock, current_device(self.bundle.device):
             machine = self.shared.machine or self._updated_machine()
             assert machine is not None, "an unsupported search"
-            for rows in self._batches(sources, limits, rules.beams, max(FULL_BATCH, batch_tokens)):
-                results = _search(machine, [sources[row] for row in rows], [limits[row] for row in rows], rules)
-                for row, hypotheses in zip(rows, results, strict=True):
-                    found[row] = hypotheses
-        return found
+            batches = self._batches(sources, limits, rules.beams, max(FULL_BATCH, batch_tokens))
+            return _search_batches(machine, sources, limits, rules, batches, meanwhile)
 
     def _updated_machine(self) -> SearchRunner | None:
         """A machine with the current weights; None for an unsupported model or GPU."""
@@ -100,12 +112,13 @@ class CudaEngine:
 
     def _batches(self, sources: Sentences, limits: Sequence[int], beams: int, budget: int) -> Iterator[list[int]]:
         """Sources of similar lengths, longest first, in batch sizes that buffers have without padding."""
-        order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
-        while order:
-            asked = min(len(order), round_down(max(1, budget // len(sources[order[0]]))))
-            fitting = self._fitting(beams, max(limits[row] for row in order[:asked]), asked)
+        lengths, limits = np.fromiter(map(len, sources), np.int64, len(sources)), np.asarray(limits)
+        order = np.argsort(-lengths, kind="stable")
+        while len(order):
+            asked = min(len(order), round_down(max(1, budget // int(lengths[order[0]]))))
+            fitting = self._fitting(beams, int(limits[order[:asked]].max()), asked)
             size = asked if fitting >= asked else round_down(max(1, fitting))
-            yield order[:size]
+            yield order[:size].tolist()
             order = order[size:]
 
     def _fitting(self, beams: int, length: int, asked: int) -> int:
@@ -122,18 +135,64 @@ class CudaEngine:
         return min(asked, int(space / (each * positions + 8 * beams * w.vocab)))
 
 
-def _search(machine: SearchRunner, sources: Sentences, limits: Sequence[int], rules: SearchRules) -> Hypotheses:
+def _search_batches(
+    machine: SearchRunner,
+    sources: Sentences,
+    limits: np.ndarray,
+    rules: SearchRules,
+    batches: Iterator[list[int]],
+    more: Callable[[], None],
+) -> Callable[[], Hypotheses]:
+    """All batches; what is returned makes lists of the last. While the device works on one, the host makes lists of what it found
+    before, packs the next, and does `more` with the first.
+    """
+    found: Hypotheses = [[] for _ in sources]
+    waiting: list[tuple[list[int], Found]] = []
+    ahead: list[Packed] = []
+    others = [more]
+
+    def pack(rows: list[int]) -> Packed:
+        return rows, Batch.of([sources[row] for row in rows], limits[rows].tolist())
+
+    def listed() -> Hypotheses:
+        while waiting:
+            rows, own = waiting.pop()
+            for row, hypotheses in zip(rows, own.hypotheses(), strict=True):
+                found[row] = hypotheses
+        return found
+
+    def meanwhile() -> None:
+        if not ahead:
+            ahead.extend(map(pack, islice(batches, 1)))
+        listed()
+        while others:
+            others.pop()()
+
+    ahead.extend(map(pack, islice(batches, 1)))
+    while ahead:
+        waiting += _search(machine, *ahead.pop(), rules, pack, meanwhile)
+    return listed
+
+
+def _search(
+    machine: SearchRunner,
+    rows: list[int],
+    batch: Batch,
+    rules: SearchRules,
+    pack: Callable[[list[int]], Packed],
+    meanwhile: Callable[[], None],
+) -> list[tuple[list[int], Found]]:
     """One batch; if the device runs out of memory, one half after the other."""
     try:
-        return search(machine, sources, limits, rules)
+        return [(rows, run(machine, batch, rules, meanwhile))]
     except torch.OutOfMemoryError:
-        if len(sources) == 1:
+        if len(rows) == 1:
             raise
     machine.release()
     torch.cuda.empty_cache()
-    half = len(sources) // 2
-    halves = ((sources[:half], limits[:half]), (sources[half:], limits[half:]))
-    return [found for part, part_limits in halves for found in _search(machine, part, part_limits, rules)]
+    half = len(rows) // 2
+    halves = (rows[:half], rows[half:])
+    return [own for part in halves for own in _search(machine, *pack(part), rules, pack, meanwhile)]
 
 
 class Shared:

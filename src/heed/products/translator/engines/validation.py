@@ -42,6 +42,7 @@ class ValidationEngine(CudaEngine):
     then on: a run must not end because of it.
     """
 
+    overlaps = False  # `search` does more
     total_share = 1 / 16
 
     def __init__(self, bundle: ModelBundle, dtype: torch.dtype, owner: ValidationEngines):
