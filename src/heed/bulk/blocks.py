@@ -14,7 +14,7 @@ import numpy as np
 Columns = Mapping[str, Sequence[Any]]
 VERBS = ("translate", "score", "embed", "backtranslate")
 OPENED = 2  # models that a worker process keeps
-ROWS = 2000  # that are computed together, as many as heed translate takes
+ROWS = 4096  # that are computed together, as many as heed translate takes on a GPU
 
 
 @dataclass(frozen=True)
