@@ -53,10 +53,10 @@ class Generator(Product):
         return generator
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Choose the engine: "torch", "auto" (CUDA graphs in bfloat16 on an NVIDIA GPU), "int8" (searches in 8-bit
-        integers on a CPU with instructions for them), or "ctranslate2" for a GPT-2 on the CPU. Searches that it does
-        not support run on torch. `kind` is the format of CTranslate2's weights (default:
-        float32).
+        """Choose the engine: "torch", "int8" (searches with weights in 8-bit integers, on a CPU with instructions for
+        them), "auto" (CUDA graphs in bfloat16 on an NVIDIA GPU, and int8 for large models on a CPU), or "ctranslate2"
+        for a GPT-2 on the CPU. Searches that it does not support run on torch. `kind` is the format of CTranslate2's
+        weights (default: float32).
         """
         self.int8 = int8_engine(self.model, engine)
         self.engine = cuda_engine(self.model, self.vocabulary) if engine == "auto" else None
@@ -104,7 +104,7 @@ class Generator(Product):
     @property
     def search_engine_name(self) -> str:
         """The same for searches, which may run in 8-bit integers while scores are in float32."""
-        return "int8" if self.int8 is not None else self.engine_name
+        return "int8" if self.int8 is not None and self.int8.supported() else self.engine_name
 
     @property
     def searched(self) -> nn.Module:
