@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from heed.kernels import int8, int8_text
+from heed.kernels.text_model import TextModel
 from heed.models import MODELS
 from tests.integers import product_of_integers
 
@@ -97,7 +98,7 @@ def test_a_row_of_zeros_gives_the_bias_and_one_that_is_not_a_number_stays_so(row
 def test_the_copy_equals_the_model_with_rounded_weights(name):
     """Also where the output matrix is the embedding, which is not rounded."""
     own, tokens = model(name), torch.randint(71, (2, 12), generator=torch.Generator().manual_seed(2))
-    made, output = int8_text.Int8Text(own), rounded(int8.Matrix(*own.output_weights())).float()
+    made, output = TextModel(own, int8_text.Int8Weights), rounded(int8.Matrix(*own.output_weights())).float()
     for part in own.modules():
         if isinstance(part, nn.Linear):
             part.weight.copy_(rounded(part))
@@ -111,7 +112,7 @@ def test_the_copy_equals_the_model_with_rounded_weights(name):
 @torch.inference_mode()
 def test_logits_are_close_to_float32_and_steps_equal_one_pass(name, rows):
     own = model(name)
-    made, tokens = int8_text.Int8Text(own), torch.randint(71, (rows, 12), generator=torch.Generator().manual_seed(2))
+    made, tokens = TextModel(own, int8_text.Int8Weights), torch.randint(71, (rows, 12), generator=torch.Generator().manual_seed(2))
     expected = own.project(own.hidden_states(tokens))
     found, state = made.project(made.hidden_states(tokens)), made.start(rows)
     spread = expected.std()
@@ -121,10 +122,27 @@ def test_logits_are_close_to_float32_and_steps_equal_one_pass(name, rows):
         assert (made.step(tokens[:, place], state) - found[:, place]).abs().max() < 2e-3 * spread
 
 
+@pytest.mark.parametrize("name", NAMES)
+@torch.inference_mode()
+def test_a_copy_with_the_same_weights_gives_the_same_to_the_last_bit(name):
+    own, tokens = model(name, prompt_length=2), torch.randint(71, (2, 12), generator=torch.Generator().manual_seed(2))
+    made = TextModel(own)
+    assert torch.equal(made.project(made.hidden_states(tokens)), own.project(own.hidden_states(tokens)))
+    states = [part.start(2) for part in (own, made)]
+    for part, state in zip((own, made), states, strict=True):
+        part.hidden_states(tokens[:, :5], state)
+    for place in range(5, 12):
+        expected, found = (part.step(tokens[:, place], at) for part, at in zip((own, made), states, strict=True))
+        assert torch.equal(found, expected)
+    with torch.no_grad():
+        own.tokens.weight.mul_(2)
+    assert torch.equal(made.project(made.hidden_states(tokens)), own.project(own.hidden_states(tokens)))
+
+
 @torch.inference_mode()
 def test_vectors_before_a_text_are_read():
     own = model("gpt2", prompt_length=3)
-    made, tokens = int8_text.Int8Text(own), torch.arange(6)[None]
+    made, tokens = TextModel(own, int8_text.Int8Weights), torch.arange(6)[None]
     expected, found = (part.project(part.hidden_states(tokens)) for part in (own, made))
     assert (found - expected).abs().max() < 0.1 * expected.std()
 
@@ -133,7 +151,7 @@ def test_vectors_before_a_text_are_read():
 def test_the_copy_shares_embeddings_and_norms_and_leaves_the_model_as_it_was(name):
     own = model(name)
     before = {key: value.clone() for key, value in own.state_dict().items()}
-    made = int8_text.Int8Text(own)
+    made = TextModel(own, int8_text.Int8Weights)
     assert made.model.tokens.weight is own.tokens.weight
     assert made.model.stack.layers[0].first is own.stack.layers[0].attention.norm
     assert sum(type(part) is int8_text.Int8Weights for part in made.modules()) == 4 * SIZES["layers"] + 1

@@ -17,7 +17,7 @@ from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
 from heed.products.ctranslate2_text import TextEngine
 from heed.products.cuda_text import CudaTextEngine, cuda_engine
-from heed.products.int8_text import Int8TextModel, int8_engine
+from heed.products.int8_text import Int8TextModel, SearchCopy, int8_engine
 from heed.products.product import Product, as_texts, single
 from heed.products.prompts import Prompt, describe_overflow, make_prompt
 from heed.products.search import steps
@@ -43,6 +43,7 @@ class Generator(Product):
         self.special = vocabulary.special
         self.engine: TextEngine | CudaTextEngine | None = None
         self.int8: Int8TextModel | None = None
+        self.plain = SearchCopy(self.model)
         self.code: str | None = None  # the control code that texts begin with
 
     @classmethod
@@ -108,8 +109,8 @@ class Generator(Product):
 
     @property
     def searched(self) -> nn.Module:
-        """The model that searches run on: its int8 copy, if it is used."""
-        return self.model if self.int8 is None else self.int8.for_search()
+        """The model that searches run on: one of its copies for them, where there are any."""
+        return next((own.copy for own in (self.int8, self.plain) if own is not None and own.takes()), self.model)
 
     @property
     def device(self) -> torch.device:
