@@ -110,6 +110,12 @@ def test_other_engines_have_no_copy_of_a_small_model(engine):
         assert own.generate("the cat", length=40, **way) == plain.generate("the cat", length=40, **way)
 
 
+def test_a_model_in_training_runs_as_it_is():
+    own = generator("torch")
+    own.model.train()
+    assert own.searched is own.model
+
+
 def test_a_large_model_is_copied_without_being_asked(monkeypatch):
     monkeypatch.setattr(int8_text, "LARGE", sum(weight.numel() for weight in generator().model.parameters()))
     own = generator("auto")
