@@ -112,7 +112,10 @@ def test_the_copy_equals_the_model_with_rounded_weights(name):
 @torch.inference_mode()
 def test_logits_are_close_to_float32_and_steps_equal_one_pass(name, rows):
     own = model(name)
-    made, tokens = TextModel(own, int8_text.Int8Weights), torch.randint(71, (rows, 12), generator=torch.Generator().manual_seed(2))
+    made, tokens = (
+        TextModel(own, int8_text.Int8Weights),
+        torch.randint(71, (rows, 12), generator=torch.Generator().manual_seed(2)),
+    )
     expected = own.project(own.hidden_states(tokens))
     found, state = made.project(made.hidden_states(tokens)), made.start(rows)
     spread = expected.std()

@@ -16,7 +16,9 @@ from heed.nn.attention import attend
 from heed.nn.cache import Cache, LayerCache, StackCache
 from heed.nn.transformer import Layer, PostNorm, Stack
 
-Weights = Callable[..., nn.Module]  # linear layers of the same input -> one module, whose outputs are next to each other
+Weights = Callable[
+    ..., nn.Module
+]  # linear layers of the same input -> one module, whose outputs are next to each other
 
 
 class SameWeights(nn.Module):
