@@ -21,6 +21,7 @@ from rich.table import Table
 from bench import arithmetic, machine
 from bench.rows import TEXT_ROWS, System, TextRow, packed, quick, text_systems
 from bench.turns import Measured, Plan, Turns, Worker
+from bench.worker import CLOCKS
 
 GIB = 2**30
 H200_PEAK = 989.0  # TFLOP/s in bfloat16, dense, by its data sheet
@@ -32,7 +33,7 @@ class WarmedTogether(Turns):
 
     def _warm(self, at_work: dict[str, Worker], plan: Plan, found: Measured) -> None:
         def once(own: Worker) -> None:
-            found.one[own.system.name] = own.ask("run", before=0, amount=1)["seconds"]
+            found.one[own.system.name] = own.ask("run", before=0, amount=1, clock=plan.clock)["seconds"]
 
         began = time.perf_counter()
         for own in at_work.values():
@@ -65,6 +66,12 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--batch", type=int, help="windows in a batch of training (default: 32)")
     top.add_argument("--dropout", type=float, default=0.0, help="of all, while training (default: 0)")
     top.add_argument("--threads", type=int, default=1, help="of each process (default: 1)")
+    top.add_argument(
+        "--clock",
+        choices=[*CLOCKS],
+        default="wall",
+        help="process: CPU seconds of each system, for a busy machine with --threads 1",
+    )
     top.add_argument(
         "--peak", type=float, default=H200_PEAK, help="TFLOP/s that MFU is a share of (default: 989, an H200)"
     )
@@ -155,7 +162,7 @@ def main(words: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else 120)
     result: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "cpu": machine.cpu(), "threads": args.threads, "peak_tflops": args.peak, "rows": [],
+        "cpu": machine.cpu(), "threads": args.threads, "clock": args.clock, "peak_tflops": args.peak, "rows": [],
         "command": ["python", "-m", "bench", "gpt2", *(sys.argv[2:] if words is None else words)],
     }  # fmt: skip
 
@@ -175,7 +182,7 @@ def main(words: Sequence[str] | None = None) -> int:
                     systems, lambda own: Worker(own, args.device, args.threads, sys.executable, args.patience), say
                 )
             amount, warm = (args.steps, 3) if row.training else (None, 1)
-            plan = Plan(args.rounds, warm, 1, amount, 0.0 if args.quick else args.seconds, args.patience)
+            plan = Plan(args.rounds, warm, 1, amount, 0.0 if args.quick else args.seconds, args.patience, args.clock)
             found = summary(row, systems, at_work.measure(row, plan), args.peak)
             console.print(table(found))
             result["rows"].append(found)

@@ -196,8 +196,8 @@ def text_systems(row: TextRow, device: str) -> list[System]:
     if cuda:
         return [own, theirs, System("transformers-static", "text_transformers", "static", "transformers", number)]
     return [
-        own,
-        System("heed-int8", "text_heed", "int8", None, "int8"),
+        own._replace(number="int8"),  # on a CPU with instructions for them
+        System("heed-torch", "text_heed", "torch"),
         System("heed-ctranslate2", "text_heed", "ctranslate2"),
         theirs,
         System("ctranslate2", "text_ctranslate2", "float32", "ctranslate2"),

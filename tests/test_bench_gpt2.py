@@ -118,7 +118,7 @@ def test_the_summary_has_ratio_share_and_agreement():
 def test_who_is_not_installed_is_named_and_what_is_not_there_refused(monkeypatch, capsys):
     monkeypatch.setattr(gpt2, "find_spec", lambda name: None if name == "ctranslate2" else object())
     there, without = gpt2.chosen_systems(ONE, gpt2.parser().parse_args([]))
-    assert [own.name for own in there] == ["heed", "heed-int8", "heed-ctranslate2", "transformers"]
+    assert [own.name for own in there] == ["heed", "heed-torch", "heed-ctranslate2", "transformers"]
     assert "ctranslate2 is left out: ctranslate2 is not installed" in without
     with pytest.raises(SystemExit):
         command.main(["gpt2", "--rows", "beam"])

@@ -111,6 +111,8 @@ def test_forced_tokens_cost_nothing_and_a_prefix_has_the_models_cost(renormalize
     ends = log_probs(limits.force_end(torch.tensor([3, 4]), 3), renormalize=renormalize)
     assert ends[0].exp().tolist() == [0, 0, 0, 1]
     torch.testing.assert_close(ends[1], LOGITS.log_softmax(dim=-1)[1], rtol=0, atol=1e-10)
+    both = log_probs(limits.force_begin([3, 3, 1]), limits.force_end(torch.tensor([9, 9]), 3)).exp()
+    assert both.tolist() == [[0, 1, 0, 0]] * 2, "one of several rules is enough"
     prefix = log_probs(limits.force_prefix([[3, 3, 1]] * 2))
     torch.testing.assert_close(prefix[:, 1], LOGITS.log_softmax(dim=-1)[:, 1], rtol=0, atol=1e-10)
 

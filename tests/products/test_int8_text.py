@@ -7,8 +7,10 @@ import torch
 from torch import nn
 
 from heed.kernels import int8
-from heed.kernels.int8_text import Int8Text
+from heed.kernels.int8_text import Int8Weights
+from heed.kernels.text_model import SameWeights, TextModel
 from heed.models import MODELS
+from heed.products import int8_text
 from heed.products.generator import Generator
 from heed.vocabularies import words
 from heed.vocabularies.sentencepiece import SubwordsConfig
@@ -46,7 +48,7 @@ def generator(engine="int8", name="gpt2", **changes) -> Generator:
 
 def reference(own: Generator) -> Generator:
     """The copy as the model of a generator that knows nothing of 8-bit integers."""
-    made = Int8Text(own.model)
+    made = TextModel(own.model, Int8Weights)
     made.eval()
     return Generator(made, own.vocabulary)
 
@@ -99,9 +101,43 @@ def test_what_measures_the_model_stays_in_float32():
 
 
 @pytest.mark.parametrize("engine", ["auto", "torch"])
-def test_other_engines_have_no_copy(engine):
+def test_other_engines_have_no_copy_of_a_small_model(engine):
     own = generator(engine)
-    assert own.searched is own.model and (own.int8, own.search_engine_name) == (None, "torch")
+    assert isinstance(own.searched.output, SameWeights) and own.search_engine_name == "torch"
+    plain = Generator(own.model, own.vocabulary)
+    plain.plain = None
+    for way in WAYS:
+        assert own.generate("the cat", length=40, **way) == plain.generate("the cat", length=40, **way)
+
+
+def test_a_model_in_training_runs_as_it_is():
+    own = generator("torch")
+    own.model.train()
+    assert own.searched is own.model
+
+
+def test_a_large_model_is_copied_without_being_asked(monkeypatch):
+    monkeypatch.setattr(int8_text, "LARGE", sum(weight.numel() for weight in generator().model.parameters()))
+    own = generator("auto")
+    assert isinstance(own.searched.output, Int8Weights) and own.search_engine_name == "int8"
+    assert own.generate("the cat", length=9, seed=4) == generator().generate("the cat", length=9, seed=4)
+    assert own.score(LINES) == generator("torch").score(LINES)
+    exact = generator("torch")
+    assert isinstance(exact.searched.output, SameWeights) and exact.search_engine_name == "torch"
+    monkeypatch.setattr(int8, "unavailable", lambda: "this CPU is too old")
+    assert isinstance(own.searched.output, SameWeights) and own.search_engine_name == "torch"
+
+
+def test_a_large_model_that_cannot_be_copied_runs_as_it_is(monkeypatch):
+    def fail(*given):
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(int8_text, "LARGE", 0)
+    monkeypatch.setattr(int8, "pack", fail)
+    own = generator("auto")
+    with pytest.warns(UserWarning, match="the model cannot be quantized, using float32, which is slower: no memory"):
+        found = own.generate("the cat", length=5, seed=4)
+    assert found == generator("torch").generate("the cat", length=5, seed=4)
 
 
 def test_the_copy_is_made_once_and_again_after_the_weights_have_changed():

@@ -28,14 +28,12 @@ def apply_rules(
     if not rules:
         return logp
     banned = torch.zeros_like(logp, dtype=torch.bool)
-    certain = torch.zeros_like(banned[:, 0])
-    for rule in rules:
-        forced = rule(banned, tokens, sentence)
-        if forced is not None:
-            certain = certain | forced
+    certain = [forced for rule in rules if (forced := rule(banned, tokens, sentence)) is not None]
     if renormalize:
         logp = logp.masked_fill(banned, -torch.inf).log_softmax(dim=-1)
-    return logp.masked_fill(certain[:, None], 0.0).masked_fill(banned, -torch.inf)
+    if certain:
+        logp = logp.masked_fill(torch.stack(certain).any(dim=0)[:, None], 0.0)
+    return logp.masked_fill(banned, -torch.inf)
 
 
 def ban_tokens(ids: Sequence[int]) -> Rule:

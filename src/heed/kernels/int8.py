@@ -65,10 +65,15 @@ class Int8Linear(nn.Module):
         rounded, scales = zip(
             *(to_int8(part) for own in layers for part in own.weight.detach().split(ROWS)), strict=True
         )
-        self.weight, self.scale = pack(torch.cat(rounded)), torch.cat(scales)[:, 0].contiguous()
+        self.hold(torch.cat(rounded))
+        self.scale = torch.cat(scales)[:, 0].contiguous()
         zeros = torch.zeros_like(self.scale)
         biases = [zeros[: len(own.weight)] if own.bias is None else own.bias.detach() for own in layers]
         self.bias = torch.cat(biases)
+
+    def hold(self, values: Int8[Tensor, "out dim"]) -> None:
+        """Keep the rounded weights."""
+        self.weight = pack(values)
 
     def forward(self, x: Float32[Tensor, "*batch dim"]) -> Float32[Tensor, "*batch out"]:
         return self.product(quantize(x))

@@ -1,80 +1,71 @@
-"""Language models in 8-bit integers, for generating text on CPUs with instructions for them: `kernels/int8.py` with few
-operators, since a step has few rows and reading the weights takes most of its time.
+"""Linear layers with weights in 8-bit integers, for generating text on a CPU: each row of a weight matrix has a scale.
+
+Inputs keep their precision, since a few of the states of a large language model are far larger than the others: one row,
+as in each step of one text, stays in float32, and each number of more rows becomes two 8-bit integers, which are 16 bits.
 """
 
-from typing import Any
+from functools import cache
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+import torch.nn.functional as F
+from jaxtyping import Float, Int, Int8, UInt8
+from torch import Tensor
 
 from heed.kernels import int8
-from heed.nn.attention import Attention, attend
-from heed.nn.cache import Cache
-from heed.nn.transformer import MLP
 
 SMALLEST = 1e-30  # the scale of a row of zeros
+TILE = 384  # outputs that are summed at once: as many as there are registers for
+FINE = 254  # steps of the lower integer in one of the upper
 
 
-class FewRows(int8.Int8Linear):
-    """The same layers, for an input of few rows."""
-
-    def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch out"]:
-        rows = x.reshape(-1, x.shape[-1])
-        scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=SMALLEST).mul_(1 / int8.LARGEST)
-        values = rows.div(scale).add_(int8.ZERO + 0.5).byte()  # cut off, and so rounded
-        y = int8.integer_product(values, self.weight, self.scale)
-        return torch.addcmul(self.bias, y, scale, out=y).view(*x.shape[:-1], -1)
-
-
-class Int8SelfAttention(nn.Module):
-    """`Attention` without a memory; attention itself is in float32."""
-
-    def __init__(self, part: Attention):
-        super().__init__()
-        self.width, self.qkv, self.out = part.width, FewRows(part.q, part.k, part.v), FewRows(part.out)
-
-    def forward(
-        self, x: Float[Tensor, "b t dim"], *, mask: Any = None, causal: bool = False, cache: Cache | None = None
-    ) -> Float[Tensor, "b t dim"]:
-        q, k, v = self.qkv(x).unflatten(-1, (3, -1, self.width)).permute(2, 0, 3, 1, 4)
-        if cache is not None:
-            k, v = cache.append(k, v)
-        return self.out(attend(q, k, v, mask=mask, causal=causal).transpose(1, 2).flatten(2))
-
-
-class Int8MLP(nn.Module):
-    """`MLP` for inference."""
-
-    def __init__(self, part: MLP):
-        super().__init__()
-        self.up, self.activation, self.down = FewRows(part.up), part.activation, FewRows(part.down)
-
-    def forward(self, x: Float[Tensor, "b t dim"]) -> Float[Tensor, "b t dim"]:
-        return self.down(self.activation(self.up(x)))
-
-
-INT8 = {Attention: Int8SelfAttention, MLP: Int8MLP}
-
-
-class Int8Text(nn.Module):
-    """A copy of a language model for a search: what a search asks of a model. Embeddings, positions and norms are those
-    of the model.
+class Int8Weights(int8.Int8Linear):
+    """The same layers for inputs of any precision. Their weights are held in two orders in memory: the first is read by
+    sums of rows, which are fastest for one row, and the second by products of integers.
     """
 
-    def __init__(self, model: nn.Module):
-        super().__init__()
-        self.config, self.model = model.config, int8.int8_copy(model, INT8)
-        self.output = FewRows(int8.Matrix(*model.output_weights()))
+    def hold(self, values: Int8[Tensor, "out dim"]) -> None:
+        super().hold(values)
+        self.size, self.dim = values.shape
+        self.table, self.tiles = tiles(values), -(-self.size // TILE)
+        self.index, self.starts = places(self.tiles, self.dim)
 
-    def start(self, rows: int) -> Any:
-        return self.model.start(rows)
+    def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch out"]:
+        if x.numel() == self.dim:
+            return self.sums(x)
+        return self.products(x.reshape(-1, self.dim)).view(*x.shape[:-1], -1)
 
-    def hidden_states(self, tokens: Tensor, state: Any = None) -> Float[Tensor, "b t dim"]:
-        return self.model.hidden_states(tokens, state)
+    def sums(self, x: Float[Tensor, "*ones dim"]) -> Float[Tensor, "*ones out"]:
+        """The product as a sum of the rows of each tile, weighted by the input."""
+        weights = x.reshape(1, -1).expand(self.tiles, -1).reshape(-1)
+        y = weighted_sums(self.table, self.index, self.starts, weights).view(*x.shape[:-1], -1)
+        return torch.addcmul(self.bias, y if self.size % TILE == 0 else y[..., : self.size], self.scale)
 
-    def project(self, x: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows vocab"]:
-        return self.output(x)
+    def products(self, x: Float[Tensor, "n dim"]) -> Float[Tensor, "n out"]:
+        """The products with the upper and the lower integer of each number."""
+        scale = x.abs().amax(dim=1, keepdim=True).clamp_(min=SMALLEST).mul_(1 / int8.LARGEST)
+        exact = x.div(scale)
+        upper = exact.round()
+        values = torch.cat([upper, exact.sub_(upper).mul_(FINE).round_()]).add_(int8.ZERO).byte()
+        high, low = int8.integer_product(values, self.weight, self.scale).chunk(2)
+        return torch.addcmul(self.bias, high.add_(low, alpha=1 / FINE), scale)
 
-    def step(self, tokens: Tensor, state: Any) -> Float[Tensor, "b vocab"]:
-        return self.output(self.model.hidden_states(tokens[:, None], state)[:, 0])
+
+def tiles(values: Int8[Tensor, "out dim"]) -> UInt8[Tensor, "rows tile"]:
+    """A weight in tiles of outputs, one below the other: the numbers of each input, then their scale and smallest number
+    as bytes.
+    """
+    blocks = F.pad(values, (0, 0, 0, -len(values) % TILE)).unflatten(0, (-1, TILE)).transpose(1, 2)
+    ends = torch.tensor([1.0, -float(int8.ZERO)]).view(torch.uint8).expand(*blocks.shape[:2], -1)
+    return torch.cat([blocks.contiguous().view(torch.uint8) ^ int8.ZERO, ends], dim=-1).flatten(0, 1)
+
+
+@cache
+def places(count: int, dim: int) -> tuple[Int[Tensor, " rows"], Int[Tensor, " starts"]]:
+    """The rows of a table with so many tiles, and where each tile begins and the last ends."""
+    return torch.arange(count * dim, dtype=torch.int32), torch.arange(count + 1, dtype=torch.int32) * dim
+
+
+def weighted_sums(table: Tensor, index: Tensor, starts: Tensor, weights: Float[Tensor, " rows"]) -> Tensor:
+    """For each tile the sum of its rows times `weights`."""
+    bag = torch.ops.quantized.embedding_bag_byte_rowwise_offsets.default
+    return bag(table, index, starts, False, 0, False, weights, None, True)
