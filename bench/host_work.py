@@ -1,6 +1,6 @@
 """What the host does around the search of a GPU: `python -m bench.host_work`. No GPU is needed.
 
-The whole of `translate` runs, and the host's part of the search on the GPU; only the device is played: a clock says how long its
+The whole of `translate` runs, and the host's part of the search on the GPU; only the device is simulated: a clock says how long its
 steps take, and the translations are given. First one stage after another, with the processor time of each; then as it really runs.
 """
 

@@ -1,7 +1,6 @@
-"""What the host does around the search of a GPU, with a device that is only played."""
+"""What the host does around the search of a GPU, with a simulated device."""
 
 import json
-import time
 
 import pytest
 from bench import host_work
@@ -12,29 +11,44 @@ from heed.data import staged
 from heed.products.translator import stages
 
 
-def test_a_device_does_one_thing_after_another():
+class Clock:
+    """What a bench asks of `time`; it only moves when it is told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def perf_counter(self):
+        return self.now
+
+    process_time = perf_counter
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    own = Clock()
+    monkeypatch.setattr(host_work, "time", own)
+    return own
+
+
+def test_a_device_does_one_thing_after_another(clock):
     device = Device()
-    first = device.run(0.02)
-    assert device.run(0.01) == pytest.approx(first + 0.01)
+    assert device.run(2.0) == 102.0 and device.run(1.0) == 103.0
     device.wait(device.free)
-    assert time.perf_counter() >= first + 0.01 and device.idle < 0.01
-    time.sleep(0.01)
-    device.run(0.0)
-    assert device.idle >= 0.01
+    assert clock.now == 103.0 and device.idle == 0.0
+    clock.sleep(0.5)
+    assert device.run(0.0) == 103.5 and device.idle == 0.5
 
 
-def test_time_within_another_stage_is_not_counted_twice():
-    def work(seconds):
-        end = time.process_time() + seconds
-        while time.process_time() < end:
-            pass
-
+def test_time_within_another_stage_is_not_counted_twice(clock):
     times = Times()
-    inner = times.timed("inner", work)
-    times.timed("outer", lambda: (work(0.02), inner(0.05)))()
+    inner = times.timed("inner", clock.sleep)
+    times.timed("outer", lambda: (clock.sleep(2.0), inner(5.0)))()
+    clock.sleep(1.0)
     times.switch()
-    assert times.found["inner"] == pytest.approx(0.05, abs=0.015)
-    assert times.found["outer"] == pytest.approx(0.02, abs=0.015)
+    assert times.found == {"all else": 1.0, "outer": 2.0, "inner": 5.0}
 
 
 def test_both_ways_are_measured_and_nothing_stays_changed(tmp_path, capsys, monkeypatch):

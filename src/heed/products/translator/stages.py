@@ -217,7 +217,7 @@ def _translation(
 def _rest(
     translator: Translator, source: list[int], found: list[Hypothesis], scores: list[Scores] | None, texts: list[str]
 ) -> dict[str, Any]:
-    """What is made of a `Translation` only if somebody asks for it."""
+    """The fields of a `Translation` that are computed on first use."""
     pieces, each = translator.target.pieces, zip(texts, found, scores or [h.scores for h in found], strict=True)
     nbest = [Candidate(text, h.score, pieces(h.tokens), own) for text, h, own in each]
     read = translator.bundle.source_pieces(source)
