@@ -73,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--beam", type=int, default=5)
     top.add_argument("--length", type=int, default=25, help="tokens of a translation (default: 25)")
     top.add_argument("--rounds", type=int, default=3, help="how often each has its turn (default: 3)")
+    top.add_argument("--count-first", action="store_true", help="no run of each before the rounds that does not count")
     top.add_argument("--threads", type=int, default=2, help="of each process (default: 2)")
     top.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     top.add_argument("--rows", nargs="+", choices=["one", "bulk", "memory"], default=["one", "bulk", "memory"])
@@ -145,10 +146,10 @@ def bulk(asked: Asked, before: Path | None) -> dict[str, Callable[[], Run]]:
     return found | peers(["ctranslate2", "transformers"], asked)
 
 
-def in_turns(systems: dict[str, Callable[[], Run]], rounds: int) -> dict[str, list[Run]]:
-    """Each system once a round, in an order that turns, after a first run that does not count."""
+def in_turns(systems: dict[str, Callable[[], Run]], rounds: int, count_first: bool = False) -> dict[str, list[Run]]:
+    """Each system once a round, in an order that turns; before, unless the first counts, a run that does not count."""
     found: dict[str, list[Run]] = {name: [] for name in systems}
-    for run in systems.values():
+    for run in () if count_first else systems.values():
         run()
     for number in range(rounds):
         names = list(systems)
@@ -222,7 +223,7 @@ def _row(
 ) -> None:  # fmt: skip
     if args.systems:
         systems = {name: run for name, run in systems.items() if name in args.systems}
-    found = in_turns(systems, args.rounds)
+    found = in_turns(systems, args.rounds, args.count_first)
     console.print(table(title, found, lines))
     result[title] = {name: [run._asdict() for run in runs] for name, runs in found.items()}
     if args.json:

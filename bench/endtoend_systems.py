@@ -6,7 +6,10 @@ Each imports what it needs when it is asked: what that takes belongs to its time
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+WARM = 256  # texts that the peers translate on a GPU before they are timed; Heed translates all
 
 
 def ctranslate2(
@@ -24,14 +27,25 @@ def ctranslate2(
         str(folder / "ctranslate2"), device=device, compute_type="float16" if cuda else "int8",
         inter_threads=threads if several and not cuda else 1, intra_threads=1 if several else threads,
     )  # fmt: skip
+
+    def translate(texts: list[str]) -> list[str]:
+        tokens = vocabulary.encode(texts, out_type=str)
+        found = model.translate_batch(
+            tokens, beam_size=beam, min_decoding_length=length, max_decoding_length=length,
+            max_batch_size=16_384 if cuda else 1024, batch_type="tokens",
+            suppress_sequences=[["<pad>"], ["<unk>"], ["<s>"]],
+        )  # fmt: skip
+        return [vocabulary.decode(own.hypotheses[0]) for own in found]
+
+    return timed(translate, texts, cuda)
+
+
+def timed(translate: Callable[[list[str]], list[str]], texts: list[str], cuda: bool) -> tuple[float, list[str]]:
+    """The seconds of a translation and its texts; on a GPU, after a batch that loads its libraries and kernels."""
+    if cuda and len(texts) > 1:
+        translate(texts[:WARM])
     start = time.perf_counter()
-    tokens = vocabulary.encode(texts, out_type=str)
-    found = model.translate_batch(
-        tokens, beam_size=beam, min_decoding_length=length, max_decoding_length=length,
-        max_batch_size=16_384 if cuda else 1024, batch_type="tokens",
-        suppress_sequences=[["<pad>"], ["<unk>"], ["<s>"]],
-    )  # fmt: skip
-    said = [vocabulary.decode(own.hypotheses[0]) for own in found]
+    said = translate(texts)
     return time.perf_counter() - start, said
 
 
@@ -53,18 +67,20 @@ def transformers(
         num_beams=beam, min_new_tokens=length, max_new_tokens=length, do_sample=False, pad_token_id=PAD, eos_token_id=LAST,
         bad_words_ids=[[PAD], [UNKNOWN], [FIRST]], decoder_start_token_id=FIRST,
     )  # fmt: skip
-    start = time.perf_counter()
-    said = [""] * len(texts)
-    order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
-    with torch.inference_mode():
+
+    def translate(texts: list[str]) -> list[str]:
+        said = [""] * len(texts)
+        order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
         for at in range(0, len(order), size):
             rows = order[at : at + size]
             given = tokenizer([texts[row] for row in rows], padding=True, return_tensors="pt").to(device)
-            for row, text in zip(
-                rows, tokenizer.batch_decode(model.generate(**given), skip_special_tokens=True), strict=True
-            ):
+            with torch.inference_mode():
+                found = tokenizer.batch_decode(model.generate(**given), skip_special_tokens=True)
+            for row, text in zip(rows, found, strict=True):
                 said[row] = text
-    return time.perf_counter() - start, said
+        return said
+
+    return timed(translate, texts, cuda)
 
 
 def heed_python(
