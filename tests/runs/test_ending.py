@@ -167,12 +167,14 @@ def test_how_long_it_takes_is_told_when_steps_were_timed():
         clock.now += 30 if step == 1 else 0.5  # the first step compiles: it tells nothing of the others
         ending.update(step, history)
         said[step] = ending.expectation(step, history)
-    assert not any(said[step] for step in range(1, 12)) and all(said[step] for step in range(12, 51))
+    assert [step for step in said if said[step]] == [12], "once"
     assert said[12] == "about 44 s more and the validations, at 2 steps/s"
     clock.now += 10
     ending.pause(10)
     assert ending.seconds_left(50, history) == pytest.approx(25 + 10 + 10)
-    assert ending.expectation(50, history) == "about 45 s more, at 2 steps/s"
+    assert not ending.expectation(50, history), "it was right"
+    clock.now += 200
+    assert ending.expectation(51, history).startswith("about 6 min more, at 0.1"), "the last steps were slow"
 
 
 def test_steps_are_timed_where_only_some_are_told():
@@ -185,3 +187,33 @@ def test_steps_are_timed_where_only_some_are_told():
             ending.update(step, history)
     assert ending.seconds_per_step(60) == pytest.approx(1.0)
     assert 90 <= ending.expected_last_step(60, history) <= 100
+
+
+def slow_start(
+    config: TrainingConfig, until: int, clock: Clock, ending: Ending
+) -> tuple[ValidationHistory, dict[int, str]]:
+    """Steps of one second up to `until`, then a hundred per second, to the end; what is expected after each step."""
+    history, step, said = ValidationHistory(), 0, {}
+    while not ending.is_over(step, history):
+        step += 1
+        clock.now += 1 if step <= until else 0.01
+        history = ending.update(step, history)
+        said[step] = ending.expectation(step, history)
+    return history, said
+
+
+def test_the_expected_time_is_corrected_after_a_slow_start():
+    """As on a GPU whose kernels are compiled by the first steps."""
+    config, clock = TrainingConfig(steps=4000), Clock()
+    _, said = slow_start(config, 20, clock, Ending(config, 0.0, clock))
+    said = {step: words for step, words in said.items() if words}
+    assert next(iter(said.values())) == "about 1 h 7 min more and the validations, at 1 steps/s"
+    assert 2 < len(said) < 9 and max(said) < 50, "whenever it was wrong by more than a factor of two"
+    assert 38 <= int(list(said.values())[-1].split()[1]) <= 60
+
+
+def test_a_run_uses_its_time_in_spite_of_a_slow_start():
+    config, clock = TrainingConfig(steps=100_000, cooldown=0.25, time="60s"), Clock()
+    history, _ = slow_start(config, 25, clock, Ending(config, 0.0, clock))
+    assert history.ended_by == "time" and 55 < clock.now <= 60
+    assert 0.2 < (history.ends_at - history.cooldown_from) * 0.01 / 60 < 0.3, "a quarter of the time for the cool-down"

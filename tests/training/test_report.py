@@ -107,8 +107,7 @@ def told(quiet=False, terminal=False):
     report = Report(console, steps=10_000, quiet=quiet)
     report.summary({"Task": "translation", "Vocabulary": "8,000 [bold]subwords"})
     report.expect("")
-    for _ in range(2):
-        report.expect("about 3 min more")
+    report.expect("about 3 min more")
     report.valid(500, "loss 1.500 · BLEU [red]20.00", 4.2, best=True)
     report.valid(1000, "loss 1.600 · BLEU 19.00", 4.2, best=False)
     report.say("Going on.")

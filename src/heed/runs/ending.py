@@ -18,6 +18,7 @@ from heed.training.schedule import Schedule
 WHY = {"patience": "Validation no longer improves", "time": "The time budget is nearly used up"}
 WARM = 5  # steps that are not timed: kernels are compiled and caches filled in them
 MEASURED = 3.0  # seconds of steps before it is said how long the run will take
+WRONG = 2.0, 60.0  # it is said again if it was wrong by this factor and by these seconds
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,9 @@ class Ending:
         self.budget = None if config.time is None or config.adds_time else seconds_of(config.time)
         self.validation = 0.0  # seconds of the last validation
         self.warm: int | None = None  # the last step that is not timed
-        self.first: tuple[int, float] | None = None  # that step or the next that was told, and when it was done
+        self.marks: list[tuple[int, float]] = []  # steps and when they were done; each stretch is as long as all before
         self.paused = 0.0
+        self.expected: float | None = None  # the end that was said last, on the clock
 
     def resume(self, history: ValidationHistory) -> None:
         self.before, self.validation = history.seconds, history.validation
@@ -69,14 +71,24 @@ class Ending:
     def pause(self, seconds: float) -> None:
         """Record the duration of a validation."""
         self.validation = seconds
-        if self.first is not None:
-            self.paused += seconds
+        self.paused += seconds
 
     def seconds_per_step(self, step: int) -> float | None:
-        """Steps per second, without validations; None before there is anything to measure."""
-        if self.first is None or step <= self.first[0]:
-            return None
-        return max(self.clock() - self.first[1] - self.paused, 1e-9) / (step - self.first[0])
+        """Of the last half of the steps or more, without validations: at first, kernels are compiled and shapes recorded.
+        None before there is anything to measure.
+        """
+        first, began = self.marks[-2:][0] if self.marks else (step, 0.0)
+        return None if step <= first else max(self._stepped() - began, 1e-9) / (step - first)
+
+    def _stepped(self) -> float:
+        """The clock, without the time of validations."""
+        return self.clock() - self.paused
+
+    def _mark(self, step: int) -> None:
+        """Remember the time of this step if the stretch that it ends is long enough."""
+        first, last = (self.marks[0][0], self.marks[-1][0]) if self.marks else (step, step - 1)
+        if step - last >= max(1, last - first):
+            self.marks.append((step, self._stepped()))
 
     def last_step(self, history: ValidationHistory) -> int:
         return history.ends_at if history.ends_at is not None else self.config.steps
@@ -98,12 +110,22 @@ class Ending:
         return (last - step) * (pace + self.validation / self.config.valid_every) + self.validation
 
     def expectation(self, step: int, history: ValidationHistory) -> str:
-        """The expected duration as text; empty before `MEASURED` seconds of steps were timed."""
+        """The expected duration as text, if it was not said yet or was far from what is expected now; empty before
+        `MEASURED` seconds of steps were timed.
+        """
         pace, left = self.seconds_per_step(step), self.seconds_left(step, history)
-        if left is None or (step - self.first[0]) * pace < MEASURED:
+        if left is None or self._stepped() - self.marks[0][1] < MEASURED:
             return ""
+        if self.expected is not None and not self._was_wrong(left, self.expected - self.clock()):
+            return ""
+        self.expected = self.clock() + left
         more = "" if self.validation or self.budget is not None else " and the validations"
         return f"about {in_words(left)} more{more}, at {1 / pace:.3g} steps/s"
+
+    @staticmethod
+    def _was_wrong(left: float, expected: float) -> bool:
+        factor, seconds = WRONG
+        return abs(left - expected) > seconds and not 1 / factor < expected / max(left, 1.0) < factor
 
     def is_over(self, step: int, history: ValidationHistory) -> bool:
         return step >= self.last_step(history) or (history.stopped and not self.config.cooldown)
@@ -112,8 +134,8 @@ class Ending:
         """The history, with the end decided if this is the step to decide it."""
         if self.warm is None:
             self.warm = step + WARM
-        elif self.first is None and step >= self.warm:
-            self.first = step, self.clock()
+        elif step >= self.warm:
+            self._mark(step)
         c, decided = self.config, history.ends_at is not None
         if decided:
             late = history.ended_by == "time" and self._left() < 0

@@ -69,7 +69,6 @@ class Report:
     def __init__(self, console: Console, steps: int | None, start: int = 0, quiet: bool = False):
         self.console, self.steps, self.quiet = console, steps, quiet
         self.spoken = self.shown = time.monotonic()
-        self.expected = False
         self.bar = None
         if console.is_terminal and not quiet:
             self.bar = Progress(
@@ -97,9 +96,8 @@ class Report:
             self.say(f"[bold]{label:<{width}}[/]  {escape(value)}")
 
     def expect(self, words: str) -> None:
-        """How long the run will take; printed once, as soon as it is known."""
-        if words and not self.expected:
-            self.expected = True
+        """How long the run will take, as soon as it is known, and again if that was wrong."""
+        if words:
             self.say(f"[bold]Expected time[/]  {words}")
 
     def moves(self, step: int) -> bool:
