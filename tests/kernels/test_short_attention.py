@@ -58,7 +58,7 @@ def spied(name):
 """
 
 PLAIN = """
-back = spied("_backward")
+back = spied("_attention_backward")
 MIXED = [128, 1, 0, 77], [70, 128, 5, 0]
 check((MIXED[0], MIXED[0]))
 check((MIXED[0], MIXED[0]), causal=True)
@@ -86,7 +86,7 @@ CONFIGS = """
 kinds = {"small": ([16, 0, 5], [1, 32, 0]), "middle": ([64, 3], [9, 64]), "large": ([128, 3], [65, 128])}
 some = {"tiles_per_program": 2, "heads_first": True, "block_q": 64}, {"tma": True, "programs_per_sm": 3, "stages": 2}
 every = {"tiles_per_program": 4}, {"programs_per_sm": 2, "stages": 2}, {"heads_first": True}, {"tma": True}, {"tma": True, "heads_first": True}
-back, forward = spied("_backward"), spied("_forward")
+back, forward = spied("_attention_backward"), spied("_attention_forward")
 for kind, own in [("small", own) for own in every] + [(kind, own) for kind in ("middle", "large") for own in some]:
     config = short_attention.LaunchConfig(warps=4, **own)
     short_attention.LAUNCH_CONFIGS = {**short_attention.LAUNCH_CONFIGS, ("forward", kind): config, ("backward", kind): config}

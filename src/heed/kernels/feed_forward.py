@@ -40,7 +40,7 @@ def _store_tile(x, y_desc, out_desc, partials_ptr, keep_scale, i, j, N, BLOCK_M:
 
 
 @triton.jit
-def _backward(
+def _feed_forward_backward(
     d_desc, w_desc, y_desc, out_desc, partials_ptr, keep_scale, rows, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
@@ -77,7 +77,7 @@ def hidden_gradient(d: Tensor, down: Tensor, y: Tensor, keep_scale: float = 1.0)
     partials = d.new_empty(tiles, width, dtype=torch.float32)
     shapes = ((d, [block_m, block_k]), (down, [block_k, block_n]), *((x, [block_m, block_n // 2]) for x in (y, out)))
     programs = min(tiles * triton.cdiv(width, block_n), TILE["programs_per_sm"] * multiprocessors(d.device))
-    _backward[(programs,)](
+    _feed_forward_backward[(programs,)](
         *(TensorDescriptor.from_tensor(*pair) for pair in shapes), partials, keep_scale, rows, width, depth,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=TILE["group_m"],
         num_stages=TILE["stages"], num_warps=TILE["warps"],

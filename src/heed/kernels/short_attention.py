@@ -109,7 +109,7 @@ def _visible(row, column, keys, CAUSAL: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["count"])
-def _forward(
+def _attention_forward(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, q_starts, k_starts, count, scale, seed_ptr, threshold, keep_scale,
     Q_STRIDE: tl.constexpr, K_STRIDE: tl.constexpr, V_STRIDE: tl.constexpr, OUT_STRIDE: tl.constexpr,
     CAUSAL: tl.constexpr, DROP: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, HEAD_DIM: tl.constexpr,
@@ -144,7 +144,7 @@ def _forward(
 
 
 @triton.jit(do_not_specialize=["count"])
-def _backward(
+def _attention_backward(
     q_ptr, k_ptr, v_ptr, d_ptr, lse_ptr, dq_ptr, dk_ptr, dv_ptr, q_starts, k_starts, count, scale, seed_ptr, threshold,
     keep_scale, Q_STRIDE: tl.constexpr, K_STRIDE: tl.constexpr, V_STRIDE: tl.constexpr, D_STRIDE: tl.constexpr,
     DQ_STRIDE: tl.constexpr, DK_STRIDE: tl.constexpr, DV_STRIDE: tl.constexpr, CAUSAL: tl.constexpr, DROP: tl.constexpr,
@@ -229,7 +229,7 @@ class _ShortAttention(torch.autograd.Function):
         programs, constants = _launch_arguments(config, longest, head_dim, dim, starts[0])
         names = ("Q_STRIDE", "K_STRIDE", "V_STRIDE", "OUT_STRIDE")
         strides = {name: part.stride(0) for name, part in zip(names, (*parts, out), strict=True)}
-        _forward[(programs,)](
+        _attention_forward[(programs,)](
             *parts, out, lse, *starts, len(starts[0]) - 1, head_dim**-0.5, starts[0] if seed is None else seed,
             threshold, keep_scale, CAUSAL=causal, DROP=seed is not None,
             BLOCK_Q=min(config.block_q, constants["QUERIES"]), **strides, **constants,
@@ -248,7 +248,7 @@ class _ShortAttention(torch.autograd.Function):
         programs, constants = _launch_arguments(config, longest, head_dim, d.shape[1], starts[0])
         names = ("Q_STRIDE", "K_STRIDE", "V_STRIDE", "D_STRIDE", "DQ_STRIDE", "DK_STRIDE", "DV_STRIDE")
         strides = {name: part.stride(0) for name, part in zip(names, (*parts, *grads), strict=True)}
-        _backward[(programs,)](
+        _attention_backward[(programs,)](
             *(_descriptors(parts, longest, head_dim) if config.tma else parts), lse, *grads, *starts,
             len(starts[0]) - 1, head_dim**-0.5, starts[0] if seed is None else seed, threshold, keep_scale,
             CAUSAL=causal, DROP=seed is not None, TMA=config.tma, **strides, **constants,
