@@ -23,6 +23,7 @@ from heed.runs import backtranslate, distill
 from heed.runs.backtranslate import BackTranslation
 from heed.runs.distill_corpus import TaughtCorpus, TaughtText
 from heed.runs.distilled_files import Blocks
+from heed.text.glossary import Glossary
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 WAYS = [{}, {"nbest": 3}, {"glossary": {"우유": "milk tea"}, "keep": ["Heed"]}]
@@ -219,3 +220,13 @@ def test_every_job_goes_the_way_of_translate(bulk, pairs, tmp_path, monkeypatch,
     monkeypatch.setattr(CudaEngine, "search", lambda *of: pytest.fail("waits for the device"))
     assert job(bulk, lines, tmp_path) == wanted
     assert sizes == [7, 7, 7, 7]
+
+
+def test_results_do_not_wait_for_the_search_of_the_next_chunk(bulk, pairs, monkeypatch):
+    """Where the engine does not work alone, what was found before is passed on first."""
+    bulk.use("torch")
+    order, plain = [], TorchEngine.search
+    monkeypatch.setattr(TorchEngine, "search", lambda *of: order.append("search") or plain(*of))
+    work = stages.prepare(bulk, [pairs[0].source], bulk.decoding, Glossary())
+    stages.begin(bulk, work, lambda: order.append("before"))()
+    assert order == ["before", "search"]
