@@ -120,6 +120,19 @@ def test_a_file_is_continued_with_what_it_was_begun_with(heed, trained, mono, tm
     assert code == 1 and f"{out} already exists: choose another --out" in err
 
 
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+def test_it_goes_on_in_the_blocks_that_it_was_begun_with(heed, trained, mono, tmp_path, monkeypatch, search):
+    """As one does that was begun on a GPU, or by a version with others; the seeds of samples are those of these blocks."""
+    words = ["backtranslate", trained, mono, *search, "--quiet"]
+    assert heed(*words, "--out", tmp_path / "whole.tsv")[0] == 0
+    restore = killed_after(1, monkeypatch)
+    assert heed(*words, "--out", tmp_path / "out.tsv")[0] == 130
+    restore()
+    monkeypatch.setattr(backtranslate, "BLOCK", 5)
+    assert heed(*words, "--out", tmp_path / "out.tsv")[0] == 0
+    assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+
+
 def test_what_an_earlier_version_has_begun_is_not_thrown_away(heed, trained, mono, tmp_path):
     for name in ("out.tsv.part", "out.tsv.part.blocks.json"):
         (tmp_path / name).write_text("{}\n", encoding="utf-8", newline="\n")

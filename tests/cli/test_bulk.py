@@ -1,5 +1,6 @@
 """Files through a verb: overlapped, killed and resumed, with the same result."""
 
+import json
 import os
 import signal
 import subprocess
@@ -68,6 +69,49 @@ def test_a_killed_run_goes_on_and_nothing_is_lost_or_doubled(heed, trained, text
     assert redone == list(range(2 * blocks, len(LINES), 2))
     assert (tmp_path / "out").read_text("utf-8") == expected
     assert sorted(os.listdir(tmp_path)) == ["cache", "in.ko", "out"]
+
+
+def interrupted(heed, words, monkeypatch):
+    """A file of which two chunks are written; the chunks that are written from then on."""
+    plain, written = recorded.RecordedFile.append, []
+
+    def append(self, chunk, data, note=None):
+        if len(written) == 2:
+            raise Killed
+        written.append(chunk)
+        plain(self, chunk, data, note)
+
+    monkeypatch.setattr(recorded.RecordedFile, "append", append)
+    with pytest.raises(Killed):
+        heed(*words)
+    redone = []
+    monkeypatch.setattr(recorded.RecordedFile, "append", lambda *of: (redone.append(of[1].start), plain(*of))[1])
+    return redone
+
+
+def test_a_resumed_file_keeps_the_chunks_that_it_was_begun_with(heed, trained, text, tmp_path, monkeypatch):
+    """Also where an engine or a later version would have others, as for a file that was begun on a GPU with 2,000 lines at once."""
+    words = ["translate", trained, "--input", text, "--out", tmp_path / "out"]
+    expected = heed("translate", trained, "--input", text)[1]
+    redone = interrupted(heed, words, monkeypatch)
+    monkeypatch.setattr(translate, "CHUNK", 3)
+    assert heed(*words, "--resume")[::2] == (0, "")
+    assert redone == [4, 6]
+    assert (tmp_path / "out").read_text("utf-8") == expected
+
+
+def test_a_chunk_size_that_the_chunks_deny_is_not_believed(heed, trained, text, tmp_path, monkeypatch):
+    words = ["translate", trained, "--input", text, "--out", tmp_path / "out"]
+    interrupted(heed, words, monkeypatch)
+    journal = tmp_path / "out.part.journal"
+    first, rest = journal.read_text("utf-8").split("\n", 1)
+    for wrong in (3, 10**18, 0, -1, True, "2", None):
+        journal.write_text(f"{json.dumps({**json.loads(first), 'chunk': wrong})}\n{rest}", "utf-8")
+        assert recorded.begun_chunk(tmp_path / "out") is None
+        code, _, err = heed(*words, "--resume")
+        assert code == 1 and f"out.part was started with chunk {wrong!r}, which is now 2: restore that" in err
+    journal.write_text("", "utf-8")
+    assert recorded.begun_chunk(tmp_path / "out") is None
 
 
 def test_without_resume_it_starts_again(heed, trained, text, tmp_path):

@@ -169,7 +169,7 @@ def test_a_teacher_that_cannot_be_heard_is_refused_in_a_sentence(heed, heard, tm
 
 def silent_after(monkeypatch, blocks: int) -> None:
     """Ctrl-C while a teacher translates its next block."""
-    real, asked = stages.search, []
+    real, asked = stages.begin, []
 
     def said(*about):
         if len(asked) == blocks:
@@ -177,7 +177,7 @@ def silent_after(monkeypatch, blocks: int) -> None:
         asked.append(about)
         return real(*about)
 
-    monkeypatch.setattr(stages, "search", said)
+    monkeypatch.setattr(stages, "begin", said)
 
 
 def test_a_student_that_was_interrupted_is_the_same_in_the_end(heed, command, tmp_path, monkeypatch):

@@ -7,6 +7,9 @@ from dataclasses import asdict, fields, replace
 import pytest
 import torch
 
+from heed.cli import evaluate, translate
+from heed.data.filters import FilterReport
+from heed.data.readers import Line
 from heed.decoding.cuda import weights
 from heed.decoding.cuda.search import Batch, SearchRunner, run
 from heed.decoding.hypothesis import Hypothesis
@@ -16,6 +19,11 @@ from heed.products.translator.engines.cuda import CudaEngine
 from heed.products.translator.engines.engine import TorchEngine
 from heed.products.translator.guards import Guards
 from heed.products.translator.results import Candidate, Translation
+from heed.runs import backtranslate, distill
+from heed.runs.backtranslate import BackTranslation
+from heed.runs.distill_corpus import TaughtCorpus, TaughtText
+from heed.runs.distilled_files import Blocks
+from heed.text.glossary import Glossary
 from heed.vocabularies.sentencepiece import SubwordsConfig, learn
 
 WAYS = [{}, {"nbest": 3}, {"glossary": {"우유": "milk tea"}, "keep": ["Heed"]}]
@@ -172,3 +180,53 @@ def test_copies_are_found_in_two_vocabularies_as_in_one(make, pairs, vocabulary)
         found = [[Hypothesis([*ids, 3], -1.0, None)] for ids in target.encode(said)]
         slow = {row: 2 for row in range(8) if any(guards.faults.copies(sources[row], found[row]))}
         assert guards.faulty(sources, found, config) == slow and {0, 2, 5} == {*slow}
+
+
+def backtranslated(bulk, lines, tmp_path):
+    mono, out = tmp_path / "mono", tmp_path / "pairs.tsv"
+    mono.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    backtranslate.run(BackTranslation(mono, out), bulk)
+    return [line.split("\t")[0] for line in out.read_text("utf-8").splitlines()]
+
+
+def distilled(bulk, lines, tmp_path):
+    text = TaughtText([TaughtCorpus((Line(line, line, "") for line in lines), len(lines))], [], FilterReport())
+    plan = distill.read(None, [("distill.teacher", ["teacher"]), ("data.source", ["text"])])
+    written = Blocks(tmp_path / "blocks.json", distill.BLOCK)
+    distill._translate(plan, bulk, text, tmp_path, written, lambda *of: None)
+    again = Blocks(tmp_path / "blocks.json", distill.BLOCK)
+    assert again.size == 7 and again.damaged(tmp_path) == []
+    return (tmp_path / "target.txt").read_text("utf-8").splitlines()
+
+
+JOBS = {
+    "evaluate": lambda bulk, lines, folder: evaluate._translated(bulk, lines, {}),
+    "backtranslate": backtranslated,
+    "distill": distilled,
+}
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_every_job_goes_the_way_of_translate(bulk, pairs, tmp_path, monkeypatch, job):
+    """In chunks of the engine's size, whose searches begin while the host still works on those before."""
+    for module_of, name in ((translate, "CHUNK"), (backtranslate, "BLOCK"), (distill, "BLOCK")):
+        monkeypatch.setattr(module_of, name, 2)
+    texts = [pair.source for pair in pairs[:30]]
+    lines = [text for text, fits in zip(texts, stages.fitting(bulk, texts), strict=True) if fits]
+    lines = 2 * lines[:14]
+    wanted = [own.text for start in range(0, len(lines), 7) for own in bulk.translate(lines[start : start + 7])]
+    sizes, plain = [], CudaEngine.begin
+    monkeypatch.setattr(CudaEngine, "begin", lambda own, texts, *of: sizes.append(len(texts)) or plain(own, texts, *of))
+    monkeypatch.setattr(CudaEngine, "search", lambda *of: pytest.fail("waits for the device"))
+    assert job(bulk, lines, tmp_path) == wanted
+    assert sizes == [7, 7, 7, 7]
+
+
+def test_results_do_not_wait_for_the_search_of_the_next_chunk(bulk, pairs, monkeypatch):
+    """Where the engine does not work alone, what was found before is passed on first."""
+    bulk.use("torch")
+    order, plain = [], TorchEngine.search
+    monkeypatch.setattr(TorchEngine, "search", lambda *of: order.append("search") or plain(*of))
+    work = stages.prepare(bulk, [pairs[0].source], bulk.decoding, Glossary())
+    stages.begin(bulk, work, lambda: order.append("before"))()
+    assert order == ["before", "search"]

@@ -164,3 +164,18 @@ def test_a_signal_ends_the_search_at_once(built, both, model, monkeypatch):
         fast.run(model)
     assert fast.run(model) == plain.run(model)
     assert len(built) == 1
+
+
+def test_it_is_remembered_what_a_search_has_compiled(built, both, model, monkeypatch, tmp_path):
+    """Once for each number of beams, when the search has run."""
+    noted = []
+    monkeypatch.setattr(cuda.compiled, "remember", lambda *of: noted.append(of))
+    fast, _ = both
+    fast.run(model)
+    fast.run(model)
+    assert noted == [(model.config, torch.float64, 1, torch.device("cpu"))]
+    monkeypatch.setattr(cuda, "run", lambda *of: 1 / 0)
+    fast.engines.shared.compiled.clear()
+    with pytest.warns(UserWarning, match="validating with the standard search"):
+        fast.run(model)
+    assert len(noted) == 1, "a search that fails has compiled nothing"

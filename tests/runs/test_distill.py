@@ -170,15 +170,15 @@ class Broken(Exception):
 def breaking(monkeypatch, at: int):
     """A teacher who falls silent before it is asked for the block `at`; those who are asked, and for what."""
     asked: list[list[str]] = []
-    real = stages.search
+    real = stages.begin
 
-    def once(teacher, work):
+    def once(teacher, work, meanwhile):
         if len(asked) == at:
             raise Broken
         asked.append(work.texts)
-        return real(teacher, work)
+        return real(teacher, work, meanwhile)
 
-    monkeypatch.setattr(stages, "search", once)
+    monkeypatch.setattr(stages, "begin", once)
     return asked
 
 

@@ -65,3 +65,29 @@ def test_damaged_hashes_are_refused(tmp_path, content):
     (tmp_path / "blocks.json").write_text(content, encoding="utf-8", newline="\n")
     with pytest.raises(ValueError, match=r"blocks\.json is damaged: restore it, or remove it"):
         Blocks(tmp_path / "blocks.json", SIZE)
+
+
+def test_blocks_keep_the_size_that_they_were_begun_with(tmp_path):
+    """Also where another engine would have others, or an earlier version did not write it down."""
+    own, paths = Blocks(tmp_path / "blocks.json", SIZE), [tmp_path / "source.txt"]
+    own.of_size(3)
+    own.cut(paths, 0)
+    own.append({paths[0]: ["a", "b", "c"]})
+    again = Blocks(own.path, SIZE)
+    again.of_size(5)
+    assert (again.size, again.intact(paths, 100), again.damaged(tmp_path)) == (3, 3, [])
+    again.cut(paths, 3)
+    assert Blocks(own.path, SIZE).size == 3
+    (tmp_path / "earlier").mkdir()
+    earlier, paths = written(tmp_path / "earlier", 2)
+    assert "lines" not in earlier.path.read_text("utf-8")
+    again = Blocks(earlier.path, SIZE)
+    again.of_size(5)
+    assert (again.size, again.intact(paths, 100)) == (SIZE, 2 * SIZE)
+
+
+@pytest.mark.parametrize("size", [[], ["0"], ["-3"], ["x"], ["2", "2"], ["99999999"]])
+def test_a_size_that_no_block_has_is_refused(tmp_path, size):
+    (tmp_path / "blocks.json").write_text(json.dumps({"lines": size}) + "\n", encoding="utf-8", newline="\n")
+    with pytest.raises(ValueError, match=r"blocks\.json is damaged: restore it, or remove it if the files next to it"):
+        Blocks(tmp_path / "blocks.json", SIZE)

@@ -149,12 +149,13 @@ def saved(tmp_path):
     return saved
 
 
+SEARCH = {"valid_engine": "torch"}  # and with the search that its validations had
 FILTERS = {"overlap": False, "swapped": False}  # a run is continued with the filters that it had
 
 
 def test_settings_that_have_moved_are_found_where_they_are_now(saved):
     task = {"label_smoothing": 0.2, "r_drop": 3.0}
-    assert saved() == parse({"data": PAIRS, "task": task, "filters": FILTERS, "model": {"dim": 64}})
+    assert saved() == parse({"data": PAIRS, "task": task, "filters": FILTERS, "model": {"dim": 64}, "training": SEARCH})
 
 
 def test_a_student_keeps_its_teachers(saved):
@@ -162,7 +163,7 @@ def test_a_student_keeps_its_teachers(saved):
         ("r_drop = 3.0", "r_drop = 0.0"), ("teacher = []", 'teacher = ["a", "b"]'), ("0.5\nprec", "0.3\nprec")
     )
     task = {"label_smoothing": 0.2, "teacher": ["a", "b"], "distillation": 0.3}
-    assert found == parse({"data": PAIRS, "task": task, "filters": FILTERS, "model": {"dim": 64}})
+    assert found == parse({"data": PAIRS, "task": task, "filters": FILTERS, "model": {"dim": 64}, "training": SEARCH})
     assert found.task.teachers == ["a", "b"]
 
 
@@ -184,14 +185,16 @@ def test_of_all_the_settings_those_of_the_task_are_kept(saved, name, model, sett
     data = TEXT if one_text else PAIRS
     task = {"name": name, "label_smoothing": 0.2, **settings}
     filters = {} if name == "language" else FILTERS
-    assert found == parse({"data": data, "task": task, "filters": filters, "model": {"name": model, "dim": 64}})
+    assert found == parse(
+        {"data": data, "task": task, "filters": filters, "model": {"name": model, "dim": 64}, "training": SEARCH}
+    )
 
 
 def test_what_this_version_writes_is_read_as_it_is(saved, tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text(saved().to_toml(), "utf-8")
     assert read(path, [], saved=True) == read(path, []) == saved()
-    sections = {"task": {"name": "language", "window": 5}, "training": {"steps": 3}}
+    sections = {"task": {"name": "language", "window": 5}, "training": {"steps": 3, "valid_engine": "auto"}}
     assert upgraded(sections) == sections
 
 

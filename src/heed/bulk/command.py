@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heed.bulk.recorded import RecordedFile
+from heed.bulk.recorded import RecordedFile, begun_chunk
 from heed.data.staged import AHEAD, Chunk, Stages, run
 from heed.files import atomic_file
 
@@ -33,6 +33,11 @@ def check_resume(args: argparse.Namespace, given: bool, inputs: str = "--input F
     """Refuse --resume without files."""
     if args.resume and not (given and args.out):
         raise ValueError(f"--resume continues an output file: it needs {inputs} and --out FILE")
+
+
+def chunk_size(args: argparse.Namespace, usual: int) -> int:
+    """The items of a chunk: `usual`, unless a file is resumed that was begun with others, by an earlier version or on another device."""
+    return (begun_chunk(Path(args.out)) if args.resume and args.out else None) or usual
 
 
 def read_ahead(path: str | None) -> int:

@@ -59,7 +59,7 @@ class RecordedFile:
         """Skip the recorded chunks of `source` and truncate the file to them; returns how many. Changed input is
         refused.
         """
-        stated, *blocks = self._read_journal()
+        stated, *blocks = read_journal(self.journal)
         self._check_settings(stated)
         kept, size = 0, len(self.head)
         whole = self.part.stat().st_size
@@ -107,19 +107,6 @@ class RecordedFile:
         for path in (self.part, self.journal):
             path.unlink(missing_ok=True)
 
-    def _read_journal(self) -> list[dict[str, Any]]:
-        """All lines up to the first incomplete one, which was being written when the process was killed."""
-        found = []
-        for raw in self.journal.read_bytes().split(b"\n")[:-1]:
-            try:
-                own = parse_json(raw)
-            except ValueError:
-                break
-            if not isinstance(own, dict) or (found and not _is_block(own)):
-                break
-            found.append(own)
-        return found or [{}]
-
     def _check_settings(self, stated: Mapping[str, Any]) -> None:
         for name in {**self.settings, **stated}:
             was, now = stated.get(name), self.settings.get(name)
@@ -142,6 +129,35 @@ def unfinished(out: Path) -> tuple[Path, Path, Path]:
     """The file, its journal and its lock while it is being written."""
     part, journal = (out.with_name(f"{out.name}.{end}") for end in ("part", "part.journal"))
     return part, journal, out.with_name(f".{out.name}.lock")
+
+
+def read_journal(journal: Path) -> list[dict[str, Any]]:
+    """The settings and the blocks: all lines up to the first incomplete one, which was being written when the process was killed."""
+    found = []
+    for raw in journal.read_bytes().split(b"\n")[:-1]:
+        try:
+            own = parse_json(raw)
+        except ValueError:
+            break
+        if not isinstance(own, dict) or (found and not _is_block(own)):
+            break
+        found.append(own)
+    return found or [{}]
+
+
+def begun_chunk(out: Path, name: str = "chunk") -> int | None:
+    """The chunk size that an unfinished file was begun with, so that it can be continued where another would be usual today. None if
+    there is no such file, or its first block denies what its settings say.
+    """
+    part, journal, _ = unfinished(out)
+    if not (part.is_file() and journal.is_file()):
+        return None
+    stated, *blocks = read_journal(journal)
+    size = stated.get(name)
+    if type(size) is not int or size < 1 or not blocks:
+        return None
+    first = blocks[0]["inputs"]
+    return size if first == size or (len(blocks) == 1 and first < size) else None  # the last block may be smaller
 
 
 def digest(items: Sequence[Any]) -> str:

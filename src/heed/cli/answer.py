@@ -79,12 +79,14 @@ def _answer(args: argparse.Namespace, product: Any) -> int:
         lines = command.as_bytes(_lines(prepared[0], answers, args))
         return command.Noted(lines, [len(answers), sum(own.cut for own in answers)])
 
+    size = command.chunk_size(args, CHUNK)
+
     def settings() -> dict:
         given = {name: getattr(args, name) for name in ("n", "json", "threshold", "batch_tokens")}
-        return command.settings_of(product, context=digest([context or ""]), **given, chunk=CHUNK)
+        return command.settings_of(product, context=digest([context or ""]), **given, chunk=size)
 
     stages = Stages(prepare, lambda prepared: product.logits(prepared[1], args.batch_tokens), finish, numbered=True)
-    source = chunks(args.text or stream_lines(args.input), CHUNK)
+    source = chunks(args.text or stream_lines(args.input), size)
     notes = command.process(source, stages, args, settings, [args.input] if args.input else [])
     _remark(*(map(sum, zip(*notes, strict=True)) if notes else (0, 0)), product)
     return 0

@@ -99,12 +99,14 @@ def _classify_file(classifier, args: argparse.Namespace) -> None:
         labels = (classifier.label(*own) for own in zip(prepared[0], found, strict=True))
         return command.as_bytes(_line(one, args.scores) for one in labels)
 
+    size = command.chunk_size(args, CHUNK)
+
     def settings() -> dict:
         names = ("batch_tokens", "too_long", "scores", "precision", "engine")
-        return command.settings_of(classifier, **{name: getattr(args, name) for name in names}, chunk=CHUNK)
+        return command.settings_of(classifier, **{name: getattr(args, name) for name in names}, chunk=size)
 
     stages = Stages(prepare, lambda own: classifier.outputs_of(own[1], args.batch_tokens), finish, numbered=True)
-    source = chunks(stream_lines(args.input), CHUNK)
+    source = chunks(stream_lines(args.input), size)
     command.process(source, stages, args, settings, [args.input])
 
 

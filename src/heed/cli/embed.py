@@ -144,10 +144,12 @@ def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
 
     count = sum(1 for _ in input_lines(args.input))  # which also finds errors before anything is written
 
+    size = command.chunk_size(args, CHUNK)
+
     def settings() -> dict:
         given = {"pooling": embedder.pooling, "normalize": embedder.normalize}
         given |= {"precision": args.precision, "engine": args.engine}
-        return command.settings_of(embedder, **options, **given, chunk=CHUNK)
+        return command.settings_of(embedder, **options, **given, chunk=size)
 
     file = command.recorded(args.out, settings, _npy_head(count, embedder.dim))
     if file is None:
@@ -158,7 +160,7 @@ def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
         lambda read, found: found.tobytes(),
         numbered=True,
     )
-    command.to_recorded(chunks(input_lines(args.input), CHUNK), stages, file, args.resume)
+    command.to_recorded(chunks(input_lines(args.input), size), stages, file, args.resume)
     return count
 
 

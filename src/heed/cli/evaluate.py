@@ -189,7 +189,7 @@ def _translations(system: str, sources: list[str] | None, args: argparse.Namespa
 def _translated(translator, sources: list[str], decoding: dict) -> list[str]:
     """What heed translate gives for the lines of a file, in its chunks."""
     from heed.cli.translate import CHUNK
-    from heed.data.staged import Stages, chunks, run
+    from heed.data.staged import chunks, run
     from heed.products.product import as_texts
     from heed.products.translator import stages
     from heed.text.glossary import Glossary
@@ -197,12 +197,13 @@ def _translated(translator, sources: list[str], decoding: dict) -> list[str]:
     if translator.bundle.undirected:
         translator = translator.toward()
     config, found = translator.search_config(decoding), []
-    own = Stages(
+    own = stages.searching(
+        translator,
         lambda chunk: stages.prepare(translator, as_texts(chunk.items), config, Glossary()),
-        lambda work: stages.search(translator, work),
         lambda work, results: [one.text for one in stages.finish(translator, work, results)],
     )
-    run(chunks(sources, CHUNK), own, lambda chunk, texts: found.extend(texts))
+    size = stages.chunk_size(translator, config, CHUNK)
+    run(chunks(sources, size), own, lambda chunk, texts: found.extend(texts))
     return found
 
 

@@ -49,8 +49,10 @@ def run(args: argparse.Namespace) -> int:
         filled = filler.finish(*prepared, found)
         return command.as_bytes(line for one in filled for line in _lines(one, args.json))
 
+    size = command.chunk_size(args, CHUNK)
+
     def settings() -> dict:
-        return command.settings_of(filler, top=args.top, json=args.json, batch_tokens=args.batch_tokens, chunk=CHUNK)
+        return command.settings_of(filler, top=args.top, json=args.json, batch_tokens=args.batch_tokens, chunk=size)
 
     stages = Stages(
         lambda chunk: (chunk.items, filler.read(as_texts(chunk.items), chunk.start)),
@@ -58,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         finish,
         numbered=True,
     )
-    source = chunks(args.text or stream_lines(args.input), CHUNK)
+    source = chunks(args.text or stream_lines(args.input), size)
     command.process(source, stages, args, settings, [args.input] if args.input else [])
     return 0
 

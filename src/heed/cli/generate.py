@@ -207,17 +207,19 @@ def _generate(generator, prompts: Callable[[], Iterator[str]], args: argparse.Na
         texts, ids = prepared
         return command.as_bytes(_texts(texts, generation.finish(ids, found), args))
 
+    size = command.chunk_size(args, CHUNK)
+
     def settings() -> dict:
         names = ("count", "scores", "batch_tokens")
         asked = {name: getattr(args, name) for name in names} | {"engine": generator.search_engine_name}
-        return command.settings_of(generator, **options, **asked, chunk=CHUNK)
+        return command.settings_of(generator, **options, **asked, chunk=size)
 
     stages = Stages(
         lambda chunk: (chunk.items, generation.prepare(chunk.items, code)),
         lambda prepared: generation.search(prepared[1]),
         finish,
     )
-    command.process(chunks(prompts(), CHUNK), stages, args, settings, [args.input] if args.input else [])
+    command.process(chunks(prompts(), size), stages, args, settings, [args.input] if args.input else [])
 
 
 def _texts(prompts: list[str], found: list, args: argparse.Namespace) -> Iterator[str]:

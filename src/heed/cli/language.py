@@ -104,9 +104,11 @@ def score(args: argparse.Namespace) -> int:
         raise ValueError("--document needs --codes: without it, each line is scored separately")
     generator = generator.with_code(args.code) if args.code else generator
 
+    size = command.chunk_size(args, CHUNK)
+
     def settings() -> dict:
         given = {"token_scores": args.token_scores, "code": args.code, "engine": generator.engine_name}
-        return command.settings_of(generator, **given, chunk=CHUNK)
+        return command.settings_of(generator, **given, chunk=size)
 
     scoring = Scoring(generator)
     stages = Stages(
@@ -114,7 +116,7 @@ def score(args: argparse.Namespace) -> int:
         scoring.score,
         lambda lines, found: scored(scoring.finish(lines, found), args.token_scores),
     )
-    source = chunks(stream_lines(args.text), CHUNK)
+    source = chunks(stream_lines(args.text), size)
     report(command.process(source, stages, args, settings, [args.text]), "lines, each scored separately")
     return 0
 
@@ -138,9 +140,10 @@ def _attribute(args: argparse.Namespace, generator) -> int:
         rows = ("\t".join([one.code, *(f"{logp:.4f}" for logp in one.logp.values())]) for one in found)
         return command.Noted(command.as_bytes(rows), Counter(one.code for one in found))
 
-    source = chunks(_paragraphs(texts) if args.document == "paragraph" else texts, CHUNK)
+    size = command.chunk_size(args, CHUNK)
+    source = chunks(_paragraphs(texts) if args.document == "paragraph" else texts, size)
     stages = Stages(lambda chunk: chunk, lambda chunk: generator.attribute(chunk.items), finish)
-    settings = partial(command.settings_of, generator, codes=generator.codes, document=args.document, chunk=CHUNK)
+    settings = partial(command.settings_of, generator, codes=generator.codes, document=args.document, chunk=size)
     head = command.as_bytes(["\t".join(["code", *generator.codes])])
     counted = sum(map(Counter, command.process(source, stages, args, settings, [args.text], head=head)), Counter())
     counts = ", ".join(f"{code} {count:,}" for code, count in counted.most_common())

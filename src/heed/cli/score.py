@@ -102,12 +102,14 @@ def _score_files(translator, sides: list, args: argparse.Namespace) -> None:
         scores = stages.finish_scores(translator, *prepared, found)
         return scored([_without_first(own, forced) for own in scores], args.token_scores)
 
+    size = command.chunk_size(args, CHUNK)
+
     def settings() -> dict:
         return command.settings_of(
-            translator, token_scores=args.token_scores, languages=translator.facts.get("languages"), chunk=CHUNK
+            translator, token_scores=args.token_scores, languages=translator.facts.get("languages"), chunk=size
         )
 
-    source = chunks(zip(*(side() for side in sides), strict=True), CHUNK)
+    source = chunks(zip(*(side() for side in sides), strict=True), size)
     own = Stages(prepare, lambda prepared: stages.score(translator, prepared[2]), finish)
     report(command.process(source, own, args, settings, [args.source, args.target]), "pairs")
 

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _summarize(summarizer, args: argparse.Namespace) -> None:
     from heed.bulk import command
-    from heed.data.staged import Stages, chunks
+    from heed.data.staged import chunks
     from heed.products.product import as_texts
     from heed.products.translator import stages
     from heed.text.glossary import Glossary
@@ -76,13 +76,15 @@ def _summarize(summarizer, args: argparse.Namespace) -> None:
             _warn_unread(summarizer, number, article, summary)
         return command.as_bytes(summary.text for summary in summaries)
 
+    size = command.chunk_size(args, CHUNK)
+
     def settings() -> dict:
         search = {"engine": summarizer.engine(**chosen), "decoding": asdict(config)}
         languages = summarizer.facts.get("languages")
-        return command.settings_of(summarizer, **given, **search, lines=args.lines, languages=languages, chunk=CHUNK)
+        return command.settings_of(summarizer, **given, **search, lines=args.lines, languages=languages, chunk=size)
 
-    own = Stages(prepare, lambda prepared: stages.search(summarizer, prepared[1]), finish)
-    command.process(chunks(_articles(args), CHUNK), own, args, settings, args.files)
+    own = stages.searching(summarizer, prepare, finish, lambda prepared: prepared[1])
+    command.process(chunks(_articles(args), size), own, args, settings, args.files)
 
 
 def _warn_unread(summarizer, number: int, article: str, summary) -> None:

@@ -92,9 +92,11 @@ def _tag(tagger: Any, items: Iterable[Any], read: Callable, args: argparse.Names
         tagged = tagger.finish(own, found)
         return command.Noted(command.as_bytes(_lines(tagged, args.format, before)), counts(tagged))
 
+    size = command.chunk_size(args, CHUNK)
+
     def settings() -> dict:
         asked = {"format": args.format, "batch_tokens": args.batch_tokens}
-        return command.settings_of(tagger, **options, **asked, chunk=CHUNK)
+        return command.settings_of(tagger, **options, **asked, chunk=size)
 
     stages = Stages(
         lambda chunk: (chunk.start, read(chunk.items)),
@@ -103,7 +105,7 @@ def _tag(tagger: Any, items: Iterable[Any], read: Callable, args: argparse.Names
     )
     head = command.as_bytes(["\t".join(HEADER)]) if args.format == "table" else b""
     inputs = list(filter(None, (args.input, args.conll)))
-    return command.process(chunks(items, CHUNK), stages, args, settings, inputs, head=head)
+    return command.process(chunks(items, size), stages, args, settings, inputs, head=head)
 
 
 def counts(tagged: list) -> tuple[int, int, int]:

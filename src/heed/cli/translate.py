@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from functools import partial
 
 EXAMPLES = """\
 examples:
@@ -149,7 +148,7 @@ def _translate(translator, chosen: dict, args: argparse.Namespace, glossary, lin
     from heed.products.translator.stages import chunk_size
 
     command.check_resume(args, bool(args.input))
-    size = chunk_size(translator, translator.search_config(chosen), CHUNK)
+    size = command.chunk_size(args, chunk_size(translator, translator.search_config(chosen), CHUNK))
     source = chunks(args.text or lines or stream_lines(args.input), size)
     stages = _stages(translator, chosen, args, glossary)
 
@@ -186,11 +185,8 @@ def _stages(translator, chosen: dict, args: argparse.Namespace, glossary):
     def finish(work, found) -> bytes:
         return as_bytes(_plain_lines(stages.finish(translator, work, found), args, config.nbest))
 
-    return Stages(
-        lambda chunk: stages.prepare(translator, as_texts(chunk.items), config, glossary, **given),
-        lambda work: stages.search(translator, work),
-        finish,
-        begin=partial(stages.begin, translator),
+    return stages.searching(
+        translator, lambda chunk: stages.prepare(translator, as_texts(chunk.items), config, glossary, **given), finish
     )
 
 

@@ -4,12 +4,11 @@ the opposite direction translates the text. Its translations are the sources of 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from heed.bulk.recorded import RecordedFile
+from heed.bulk.recorded import RecordedFile, begun_chunk
 from heed.data import readers, staged
 from heed.data.staged import Chunk, Stages
 from heed.models.weight_hash import hash_weights
@@ -18,7 +17,7 @@ from heed.products.translator.model_bundle import Hypotheses
 from heed.products.translator.translator import Translator
 from heed.text.glossary import Glossary
 
-BLOCK = 2000  # sentences that are translated and written together, as many as heed translate takes
+BLOCK = stages.CHUNK  # sentences that are translated and written together; an engine may need more to be busy
 Tell = Callable[[str, int, int], None]  # what is being done, how much of it is done, and the total (0: not known yet)
 
 
@@ -78,8 +77,11 @@ def run(
     total = sum(1 for _ in readers.lines(job.text))  # errors in the text are reported before anything is written
     translator = translator.toward() if translator.bundle.undirected else translator
     counts = LineCounts()
-    source = _blocks(job.text, translator, counts)
-    with RecordedFile(job.out, _settings(job, translator), warn=warn, again="remove the file to start again") as file:
+    usual = stages.chunk_size(translator, translator.search_config(job.decoding), BLOCK)
+    size = begun_chunk(job.out, "block") or usual
+    source = _blocks(job.text, translator, counts, size)
+    settings = _settings(job, translator, size)
+    with RecordedFile(job.out, settings, warn=warn, again="remove the file to start again") as file:
         _refuse_earlier(job)
         file.resume(source) if file.begun else file.remove()
         tell("translating", counts.read, total)
@@ -88,17 +90,17 @@ def run(
             file.append(chunk, data)
             tell("translating", counts.read, total)
 
-        staged.run(source, _stages(job, translator), write)
+        staged.run(source, _stages(job, translator, size), write)
         if not counts.translated:
             raise ValueError(f"{job.text} has no lines to translate: {counts.describe()}")
         file.finish()
     return counts
 
 
-def _blocks(text: Path, translator: Translator, counts: LineCounts) -> Iterator[Chunk]:
-    """The lines to translate; the others are counted."""
+def _blocks(text: Path, translator: Translator, counts: LineCounts, size: int) -> Iterator[Chunk]:
+    """The lines to translate, in blocks of `size`; the others are counted."""
     lines, block, start = readers.lines(text), [], 0
-    while chunk := list(islice(lines, BLOCK)):
+    while chunk := list(islice(lines, size)):
         for line, fits in zip(chunk, stages.fitting(translator, chunk), strict=True):
             counts.read += 1
             if not translator.source.clean(line):
@@ -107,21 +109,21 @@ def _blocks(text: Path, translator: Translator, counts: LineCounts) -> Iterator[
                 counts.too_long += 1
             else:
                 block.append(line.replace("\t", " "))
-                if len(block) == BLOCK:
+                if len(block) == size:
                     yield Chunk(start, block)
-                    block, start = [], start + BLOCK
+                    block, start = [], start + size
     if block:
         yield Chunk(start, block)
 
 
-def _stages(job: BackTranslation, translator: Translator) -> Stages:
+def _stages(job: BackTranslation, translator: Translator, size: int) -> Stages:
     """From lines to lines of the file; a sample depends on its block and its line within it."""
     nothing, tag = Glossary(), f"{job.tag} " if job.tag else ""
 
     def prepare(chunk: Chunk) -> stages.Work:
         decoding = dict(job.decoding)
         if decoding.get("sample"):
-            decoding["seed"] = decoding.get("seed", translator.decoding.seed) + chunk.start // BLOCK
+            decoding["seed"] = decoding.get("seed", translator.decoding.seed) + chunk.start // size
         config = translator.search_config(decoding)
         return stages.prepare(translator, chunk.items, config, nothing, batch_tokens=job.batch_tokens)
 
@@ -130,10 +132,10 @@ def _stages(job: BackTranslation, translator: Translator) -> Stages:
         lines = (f"{tag}{own.text}\t{line}\n" for own, line in zip(translations, work.texts, strict=True))
         return "".join(lines).encode()
 
-    return Stages(prepare, partial(stages.search, translator), finish)
+    return stages.searching(translator, prepare, finish)
 
 
-def _settings(job: BackTranslation, translator: Translator) -> dict[str, Any]:
+def _settings(job: BackTranslation, translator: Translator, size: int) -> dict[str, Any]:
     """The settings of the file, so that nothing else continues it."""
     return {
         "weights": [hash_weights(model) for model in translator.models],
@@ -141,7 +143,7 @@ def _settings(job: BackTranslation, translator: Translator) -> dict[str, Any]:
         "decoding": job.decoding,
         "tag": job.tag,
         "batch_tokens": job.batch_tokens,
-        "block": BLOCK,
+        "block": size,
     }
 
 

@@ -13,12 +13,13 @@ from heed.data import staged
 from heed.data.config import DataConfig
 from heed.files import write_text
 from heed.loading import load
+from heed.products.translator import stages
 from heed.products.translator.translator import Translator
 from heed.runs import saved_recipe
 from heed.runs.distill_config import DistillConfig
 from heed.runs.distill_corpus import TaughtText, has_references, with_targets
 from heed.runs.distill_corpus import read as read_text
-from heed.runs.distill_stages import teaching_stages
+from heed.runs.distill_stages import teaching_search, teaching_stages
 from heed.runs.distilled_files import Blocks, check_count, check_same, count_lines
 from heed.runs.earlier import upgraded
 from heed.runs.recipe import Recipe, parse
@@ -30,7 +31,7 @@ from heed.vocabularies.sentencepiece import Subwords
 FOLDER, PLAN, STUDENT, BLOCKS = "distilled", "plan.toml", "student.toml", "blocks.json"
 SOURCE, TARGET, REFERENCE = "source.txt", "target.txt", "reference.txt"
 VALID = ("valid.source.txt", "valid.target.txt")
-BLOCK = 2000  # sentences that are translated and written together
+BLOCK = stages.CHUNK  # sentences that are translated and written together; an engine may need more to be busy
 
 Tell = Callable[[str, int, int], None]  # what is being done, how much of it is done, and the total (0: not known yet)
 
@@ -235,6 +236,7 @@ def _write_plan(plan: Plan, own: Path) -> None:
 def _translate(plan: Plan, teacher: Translator, text: TaughtText, own: Path, written: Blocks, tell: Tell) -> None:
     """Continue the files of each corpus where they end."""
     before, total = 0, sum(corpus.total for corpus in text.corpora)
+    written.of_size(stages.chunk_size(teacher, teaching_search(teacher, plan.distill), BLOCK))
     for names, corpus in zip(_names(plan), text.corpora, strict=True):
         paths = [own / name for name in names]
         check_count(paths, corpus.total)
@@ -244,7 +246,7 @@ def _translate(plan: Plan, teacher: Translator, text: TaughtText, own: Path, wri
         before += done
         tell("translating", before, total)
         write = _writer(written, paths, lambda lines, own=before: tell("translating", own + lines, total))
-        staged.run(staged.chunks(corpus.lines, BLOCK), teaching_stages(teacher, plan.distill), write)
+        staged.run(staged.chunks(corpus.lines, written.size), teaching_stages(teacher, plan.distill), write)
         before += corpus.total - done
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from heed.data.readers import Line
 from heed.data.staged import Chunk, Stages
+from heed.decoding.config import DecodingConfig
 from heed.evaluation.translation import metrics
 from heed.products.product import as_texts
 from heed.products.translator import stages
@@ -13,11 +14,14 @@ from heed.runs.distill_config import DistillConfig
 from heed.text.glossary import Glossary
 
 
+def teaching_search(teacher: Translator, how: DistillConfig) -> DecodingConfig:
+    beam = how.beam or max(teacher.decoding.beam, how.nbest)
+    return teacher.search_config({"beam": beam, "nbest": how.nbest, "sample": False})
+
+
 def teaching_stages(teacher: Translator, how: DistillConfig) -> Stages:
     """From lines to the columns of the files: sources, the targets that the student learns, and references."""
-    teacher = teacher.toward() if teacher.bundle.undirected else teacher
-    beam = how.beam or max(teacher.decoding.beam, how.nbest)
-    config = teacher.search_config({"beam": beam, "nbest": how.nbest, "sample": False})
+    teacher, config = teacher.toward() if teacher.bundle.undirected else teacher, teaching_search(teacher, how)
 
     def prepare(chunk: Chunk) -> tuple[Sequence[Line], stages.Work]:
         sources = as_texts(line.source for line in chunk.items)
@@ -29,7 +33,7 @@ def teaching_stages(teacher: Translator, how: DistillConfig) -> Stages:
         references = [line.target for line in lines]
         return [list(work.texts), *_targets(texts, references, how), references]
 
-    return Stages(prepare, lambda prepared: stages.search(teacher, prepared[1]), finish)
+    return stages.searching(teacher, prepare, finish, lambda prepared: prepared[1])
 
 
 def _targets(found: Sequence[Sequence[str]], references: Sequence[str], how: DistillConfig) -> list[list[str]]:

@@ -15,17 +15,25 @@ from heed.data.readers import Line
 from heed.files import sha256, write_text
 
 Hashes = dict[str, list[str]]  # of the blocks of each file
+MAX_LINES = 1_000_000  # of a block
+LINES = "lines"  # beside the names of the files: how many lines a block has, where that is not the usual number
 
 
 class Blocks:
     """The hashes of the written blocks, in a file next to them, of which each line adds to those before. Earlier
-    versions had none: then all lines are accepted.
+    versions had none: then all lines are accepted. Blocks have `usual` lines unless the file says otherwise.
     """
 
-    def __init__(self, path: Path, size: int, warn: Callable[[str], None] = lambda sentence: None):
-        self.path, self.size, self.warn = path, size, warn
+    def __init__(self, path: Path, usual: int, warn: Callable[[str], None] = lambda sentence: None):
+        self.path, self.usual, self.warn = path, usual, warn
         self.known = path.is_file()
         self.hashes: Hashes = read_hashes(path) if self.known else {}
+        self.size = _size(self.hashes.pop(LINES, [str(usual)]), path)
+
+    def of_size(self, size: int) -> None:
+        """Begin with blocks of so many lines; those that are written already stay as they are, and so does their size."""
+        if not self.known:
+            self.size = size
 
     def intact(self, paths: Sequence[Path], total: int) -> int:
         """How many lines all files have, in whole intact blocks; damaged ones are reported."""
@@ -68,7 +76,8 @@ class Blocks:
 
     def write(self) -> None:
         self.known = True
-        write_text(self.path, _line(self.hashes))
+        lines = {LINES: [str(self.size)]} if self.size != self.usual else {}
+        write_text(self.path, _line(lines | self.hashes))
 
     def damaged(self, folder: Path) -> list[str]:
         """The names of the damaged files."""
@@ -98,6 +107,12 @@ def read_hashes(path: Path) -> Hashes:
     if not parts:
         raise ValueError(f"{path} is damaged: restore it, or remove it if the files next to it are unchanged")
     return found
+
+
+def _size(stated: list[str], path: Path) -> int:
+    if len(stated) != 1 or not stated[0].isdecimal() or not 0 < int(stated[0]) <= MAX_LINES:
+        raise ValueError(f"{path} is damaged: restore it, or remove it if the files next to it are unchanged")
+    return int(stated[0])
 
 
 def _line(hashes: Hashes) -> str:

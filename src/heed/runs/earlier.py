@@ -27,6 +27,8 @@ def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
     sections = {name: dict(own) for name, own in values.items()}
     if any(old.split(".")[1] in sections.get(old.split(".")[0], {}) for old in MOVED):
         _move(sections)
+    if "training" in sections:  # its validations were by the plain search
+        sections["training"].setdefault("valid_engine", "torch")
     task = _known(TASKS, sections.get("task", {}).get("name", "translation"))
     if "filters" in sections and task is not None and task.filtered:
         sections["filters"] = dict.fromkeys(NEW_FILTERS, False) | sections["filters"]

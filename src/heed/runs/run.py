@@ -15,7 +15,7 @@ from heed.data.batching import DataPosition
 from heed.data.in_thread import in_thread
 from heed.device import choose_device
 from heed.models.package import Package
-from heed.runs import models, vectors
+from heed.runs import models, valid_engine, vectors
 from heed.runs.ending import WHY, Command, Ending, Outcome, cooled
 from heed.runs.execution_plan import plan_execution
 from heed.runs.finishing import expected_seconds, finish
@@ -58,7 +58,7 @@ class Run:
         self.workers = workers or SingleProcess(choose_device(t.device))
         pair = tuple(prepared.processors.values())
         frozen = [teacher_model(own, name, pair) for name, own in (teachers or {}).items()]
-        self.objective, self.validation = task.objective(prepared, frozen), task.validation(recipe, prepared)
+        self.objective = task.objective(prepared, frozen)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
         for name, teacher in zip(teachers or {}, frozen, strict=True):
@@ -69,6 +69,8 @@ class Run:
         models.check_positions(self.model, recipe, prepared)
         longest = task.longest(recipe, prepared, max_length := self.model.config.max_length)
         self.plan = plan_execution(t, self.model, task, self.objective, self.workers, longest)
+        why = self._choose_valid_engine()
+        self.validation = task.validation(self.recipe, prepared)
         for teacher in () if self.plan.accelerated else frozen:  # the accelerated step has copies in half precision
             teacher.to(self.workers.device)
         wrap = SingleProcess.wrap_objective if self.plan.accelerated else type(self.workers).wrap_objective
@@ -82,10 +84,10 @@ class Run:
         self.position, self.step = DataPosition(), 0
         self.results: dict[int, ValidationResult] = {}  # of the last and the best validation, by step
         self.stopping, self.unvalidated = Stopping(self.workers.request_stop), False
-        self.files = RunFolder(folder, recipe, prepared, self.validation, base)
+        self.files = RunFolder(folder, self.recipe, prepared, self.validation, base)
         notes = [*vectors.summaries(begun), *task.notes(recipe, prepared, self.validation, max_length)]
         damage: list[str] = []
-        notes += [*self.plan.notes(self.workers.device), *self._restore(damage.append)]
+        notes += [*self.plan.notes(self.workers.device), *filter(None, [why]), *self._restore(damage.append)]
         self.report = report(self.step, self.ending.expected_last_step(self.step, self.history))
         for sentence in damage:
             self.report.warn(sentence)
@@ -97,10 +99,22 @@ class Run:
             self.log.write("vectors", **one._asdict())
         self.meter = Meter(self.step, self.task.perplexity)
 
+    def _choose_valid_engine(self) -> str:
+        """The search of validations if the recipe leaves it open, here for good; returns why it is that one."""
+        if self.recipe.training.valid_engine != "auto":
+            return ""
+        dtype = torch.bfloat16 if self.plan.precision == "bfloat16" else torch.float32
+        engine, why = self.workers.broadcast(
+            lambda: tuple(valid_engine.chosen(self.recipe, self.model, self.workers.device, dtype))
+        )
+        self.recipe = valid_engine.with_engine(self.recipe, engine)
+        return why
+
     def train(self) -> Outcome:
         t = self.recipe.training
         if self.log:
-            self.log.write("start", step=self.step, key=self.prepared.key, heed=__version__, torch=torch.__version__)
+            facts = {"key": self.prepared.key, "heed": __version__, "torch": torch.__version__}
+            self.log.write("start", step=self.step, **facts, valid_engine=self.recipe.training.valid_engine)
         if not self._catch_up() and not self.ending.is_over(self.step, self.history):
             share = self.workers.rank, self.workers.world
             made = self.task.batches(self.recipe, self.prepared, self.plan, share, self.position)

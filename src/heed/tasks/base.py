@@ -100,6 +100,7 @@ class Task(ABC):
     best: ClassVar[str]  # the metric that decides which model is best, unless a recipe names another
     perplexity: ClassVar[bool] = False  # whether the exponential of the loss is a perplexity
     searches: ClassVar[bool] = False  # whether its scores are those of texts that a search found
+    fast_validation: ClassVar[bool] = False  # whether that may be the search of training.valid_engine
     final_names: ClassVar[tuple[str, ...]] = ()  # the files that `final_files` may write
     filtered: ClassVar[bool] = False  # whether the [filters] are applied to its data
     has_rules: ClassVar[bool] = False  # whether runs/defaults.py was measured for it

@@ -67,7 +67,7 @@ class TranslationSettings:
 
 class Translation(TextTask):
     name, title, example = "translation", "Translator, {source} to {target}", "heed translate {} < text"
-    perplexity = searches = True
+    perplexity = searches = fast_validation = True
     Settings, needs, products = TranslationSettings, EncodesAndDecodes, (Translator, Summarizer)
     directed, samples_subwords, final_names = True, True, (shortlist.FILE,)
     best, has_rules = "chrf", True

@@ -50,8 +50,8 @@ class TrainingConfig:
     log_every: int = 20
     valid_every: int = 500
     valid_beam: int = 1  # beam size for validation; 1 (greedy) is fast
-    valid_engine: Literal["torch", "cuda"] = (
-        "torch"  # search of validations; "cuda" is the GPU's, whose first one compiles kernels
+    valid_engine: Literal["auto", "torch", "cuda"] = (
+        "auto"  # search of validations; "cuda" is the GPU's, whose first one compiles kernels; "auto" chooses it where that pays
     )
     valid_tokens: int = 8192  # tokens per validation batch
     checkpoint_every: int | None = None  # steps between checkpoints (default: valid_every)

@@ -45,11 +45,12 @@ class SearchPipeline:
         return self._reranked(job, config) if config.rerank == "mbr" else self._searched(job, config)
 
     def begin(self, job: Job, config: DecodingConfig, meanwhile: Callable[[], None]) -> Callable[[], Hypotheses]:
-        """The same; an engine that works while the host does something else calls `meanwhile`. What is returned waits for it, and
-        does the rest.
+        """The same; an engine that works while the host does something else calls `meanwhile`, and is called after it if it does not, so
+        that nobody waits for its search. What is returned waits for it, and does the rest.
         """
         engine = self._engine(job, config)
         if config.rerank == "mbr" or not getattr(engine, "overlaps", False):
+            meanwhile()
             found = self.search(job, config)
             return lambda: found
         wait = engine.begin(job.sources, config, job.prefixes, job.batch_tokens, meanwhile)

@@ -56,15 +56,34 @@ def translate(
         refuse_long(translator, texts, ADVICE)  # counts all texts, not those of a chunk
         given["too_long"] = "split"
     found: list[Translation] = []
-    stages = staged.Stages(
+    stages = searching(
+        translator,
         lambda chunk: prepare(translator, chunk.items, config, glossary, **given),
-        lambda work: search(translator, work),
         lambda work, hypotheses: finish(translator, work, hypotheses),
         numbered=True,
-        begin=partial(begin, translator),
     )
     staged.run(staged.chunks(texts, size), stages, lambda chunk, own: found.extend(own))
     return found
+
+
+def searching(
+    translator: Translator,
+    prepare: Callable[[staged.Chunk], Any],
+    finish: Callable[[Any, Hypotheses], Any],
+    work_of: Callable[[Any], Work] = lambda prepared: prepared,
+    *,
+    numbered: bool = False,
+) -> staged.Stages:
+    """The stages of every job that translates chunk by chunk: the search of a chunk, also of one that a GPU works on, overlaps with the
+    other stages of those around it. `work_of` takes the search input out of what `prepare` returns.
+    """
+    return staged.Stages(
+        prepare,
+        lambda prepared: search(translator, work_of(prepared)),
+        finish,
+        numbered,
+        begin=lambda prepared, meanwhile: begin(translator, work_of(prepared), meanwhile),
+    )
 
 
 def chunk_size(translator: Translator, config: DecodingConfig, usual: int) -> int:

@@ -6,6 +6,8 @@ from typing import Any
 from heed.runs.recipe import SECTIONS, Recipe
 from heed.runs.report.findings import Findings
 
+SETTLED = ("valid_engine", "torch")  # what "auto" becomes where there is no choice
+
 
 def can_sample_subwords(f: Findings) -> bool:
     """Whether BPE-dropout is off but possible."""
@@ -28,7 +30,7 @@ def chosen(recipe: Recipe) -> dict[str, Any]:
             continue
         defaults = {one.name: _default(one) for one in fields(own)}
         for name, value in sections[section].items():
-            if name not in defaults or value != defaults[name]:
+            if (name, value) != SETTLED and (name not in defaults or value != defaults[name]):
                 found[f"{section}.{name}"] = value
     return found
 

@@ -16,6 +16,7 @@ from heed.decoding.cuda import weights
 from heed.decoding.cuda.buffers import SearchRules
 from heed.decoding.cuda.search import Batch, Found, SearchRunner, rounded, run
 from heed.decoding.ranking import PENALTIES
+from heed.products.translator.engines import compiled
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 from heed.vocabularies.vocabulary import SpecialTokens
 
@@ -82,7 +83,11 @@ class CudaEngine:
             machine = self.shared.machine or self._updated_machine()
             assert machine is not None, "an unsupported search"
             batches = self._batches(sources, limits, rules.beams, max(FULL_BATCH, batch_tokens))
-            return _search_batches(machine, sources, limits, rules, batches, meanwhile)
+            found = _search_batches(machine, sources, limits, rules, batches, meanwhile)
+            if rules.beams not in self.shared.compiled:
+                self.shared.compiled.add(rules.beams)
+                compiled.remember(self.bundle.model.config, self.dtype, rules.beams, self.bundle.device)
+            return found
 
     def _updated_machine(self) -> SearchRunner | None:
         """A machine with the current weights; None for an unsupported model or GPU."""
@@ -201,6 +206,7 @@ class Shared:
     def __init__(self):
         self.machine: SearchRunner | None = None
         self.snapshot: WeightSnapshot | None = None
+        self.compiled: set[int] = set()  # numbers of beams that were searched with
         self.lock = threading.Lock()
 
 
