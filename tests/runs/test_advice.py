@@ -201,12 +201,14 @@ def test_a_run_that_has_cooled_down_is_extended(ended_by, time, command):
     assert args.resume and can_extend(changed, record), "the command does what it is said to do"
 
 
-def timed(steps: int, **points) -> Findings:
+def timed(steps: int, epochs: int = 1, **points) -> Findings:
     """A run of so many steps that its time ended, with faults in its outputs, and only these validations."""
     found = findings(recipe=recipe(training={"time": "40s"}), analysis={"loops": 400, "empty": 100}, width=5.0)
     valid = {name: [(float(step), value) for step, value in own.items()] for name, own in points.items()}
     train = [(20.0 * at, 8.0 - 0.1 * at) for at in range(1, steps // 20 + 1)]
-    own = replace(found.log, train=train, rate=[], valid=valid, ended_by="time", cooldown_from=3 * steps // 4)
+    own = replace(
+        found.log, epochs=epochs, train=train, rate=[], valid=valid, ended_by="time", cooldown_from=3 * steps // 4
+    )
     return replace(found, log=own)
 
 
@@ -216,6 +218,8 @@ def timed(steps: int, **points) -> Findings:
         (timed(400, chrf={100: 18.7, 200: 23.1, 300: 25.3, 400: 40.0}, loss={100: 5.0}), "the chrF still rose by 2.20 per 100 steps: 23.10 at step 200, 25.30 at step 300"),
         (timed(400, chrf={100: 2.0, 200: 1.9, 400: 4.0}, loss={100: 5.2, 200: 4.4, 400: 4.0}), "the validation loss still fell by 0.800 per 100 steps: 5.200 at step 100, 4.400 at step 200"),
         (timed(400, chrf={400: 4.0}, loss={400: 4.0}), "the training loss still fell by 0.500 per 100 steps: 7.200 at step 180, 6.600 at step 300"),
+        (timed(100, chrf={100: 4.0}, loss={100: 4.0}), "the training loss still fell by 0.500 per 100 steps: 7.800 at step 40, 7.700 at step 60"),
+        (timed(20, chrf={20: 0.1}, loss={20: 8.0}), "it was in its first pass over the training text, at step 20"),
     ],
 )  # fmt: skip
 def test_a_run_that_ran_out_of_time_is_first_of_all_to_be_trained_longer(found, words):
@@ -231,7 +235,7 @@ def test_a_run_that_ran_out_of_time_is_first_of_all_to_be_trained_longer(found, 
     [
         timed(400, chrf={100: 23.1, 200: 25.3, 300: 25.2, 400: 40.0}, loss={100: 4.0, 200: 3.9, 300: 3.9}),
         timed(400, chrf={300: 25.30, 280: 25.2}, loss={280: 3.0, 300: 2.99}),
-        timed(100, chrf={100: 4.0}, loss={100: 4.0}),
+        timed(20, epochs=2, chrf={20: 4.0}, loss={20: 4.0}),
     ],
 )
 def test_a_run_whose_time_was_over_without_a_measured_gain_is_not_told_so(found):

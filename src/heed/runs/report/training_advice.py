@@ -41,7 +41,8 @@ def out_of_time(f: Findings) -> Advice | None:
 
 def _slope(f: Findings) -> str | None:
     """How fast the run improved in the last quarter before the cool-down, if it did: the metric, else the validation
-    loss, else, with fewer than two validations until then, the training loss.
+    loss, else, with fewer than two validations until then, the training loss. Where not even that was logged twice, the
+    first pass over the text says enough.
     """
     last, metric = f.log.cooldown_from or f.log.steps, _metric(f)
     loss = next(own for own in f.recipe.task.metrics if own.name == "loss")._replace(label="validation loss")
@@ -49,13 +50,17 @@ def _slope(f: Findings) -> str | None:
     validated = [(own, until) for own, points in curves if len(until := [p for p in points if p[0] <= last]) > 1]
     train = [point for point in f.log.train if point[0] <= last]
     known = validated or [(loss._replace(label="training loss"), _smooth(train))]
+    if len(known[0][1]) < 2 and f.log.epochs == 1:
+        return f"it was in its first pass over the training text, at step {f.log.steps:,}"
     return next(filter(None, (_rise(own, points) for own, points in known)), None)
 
 
 def _smooth(points: Points) -> Points:
-    """The mean of each quarter, at its end; empty with fewer than two points in each."""
+    """The mean of each quarter, at its end; the points themselves if there are fewer than two in each."""
     size = len(points) // 4
-    parts = [points[len(points) - (at + 1) * size : len(points) - at * size] for at in (3, 2, 1, 0)] if size > 1 else []
+    if size < 2:
+        return points
+    parts = [points[len(points) - (at + 1) * size : len(points) - at * size] for at in (3, 2, 1, 0)]
     return [(part[-1][0], sum(value for _, value in part) / len(part)) for part in parts]
 
 
