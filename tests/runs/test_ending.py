@@ -261,8 +261,8 @@ def test_an_extension_whose_steps_become_slow_does_not_end_before_the_last_run()
     assert history.ends_at == 20
 
 
-def test_a_late_run_ends_where_it_was_validated_and_is_not_validated_again():
-    config, clock = TrainingConfig(steps=10_000, cooldown=0.25, time="1000s", valid_every=10), Clock()
+def test_a_late_short_run_ends_where_it_was_validated_and_is_not_validated_again():
+    config, clock = TrainingConfig(steps=10_000, cooldown=0.25, time="500s", valid_every=10), Clock()
     ending = Ending(config, 0.0, clock)
     history = ValidationHistory(ends_at=60, cooldown_from=30, ended_by="time")
     clock.now = 999.0

@@ -182,7 +182,7 @@ class Ending:
         c, decided = self.config, history.ends_at is not None
         if decided:
             late = history.ended_by == "time" and self._left() < 0
-            validated = any(step == own for _, own in history.best)  # and so it can be the last
+            validated = self.is_short and any(step == own for _, own in history.best)  # and so it can be the last
             soonest = max(step if validated else step + 1, history.least_end())
             return dataclasses.replace(history, ends_at=min(history.ends_at, soonest)) if late else history
         why, length = self._decide(step, history)
