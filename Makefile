@@ -3,12 +3,13 @@
 PYTHON ?= python3
 VENV := .venv
 TOOLS := $(VENV)/tools
+CLUSTERS := $(VENV)/clusters
 HEED := $(VENV)/bin/heed
 DEMO := runs/demo
 ROAD := runs/road
 WORKERS ?= 2
 
-.PHONY: demo road notes docs setup-docs test check-all check-mutants check-faults check-lowest check-soak lint lock wheel setup setup-tests system browser espeak clean check-fuzz
+.PHONY: demo road notes docs setup-docs test check-all check-mutants check-faults check-lowest check-clusters check-soak lint lock wheel setup setup-tests system browser espeak clean check-fuzz
 
 demo: setup
 	@echo; echo "── training a Korean-English translator on the built-in phrasebook ──"
@@ -81,6 +82,12 @@ check-faults: setup-tests
 check-fuzz: setup-tests
 	$(VENV)/bin/python -m bench.fuzz --minutes 60 $(FUZZ)
 
+# does bulk work survive the death of a worker? on a local cluster of Ray and one of Spark, in an environment of its own;
+# a skipped test is a failure. Spark needs Java 17 or later. CLUSTERS=FOLDER puts the environment elsewhere.
+check-clusters: $(CLUSTERS)/.heed
+	@command -v java >/dev/null || { echo "Spark needs Java 17 or later: install it and put it on PATH (Debian: apt-get install openjdk-17-jre-headless)." >&2; exit 1; }
+	OMP_NUM_THREADS=1 $(CLUSTERS)/bin/python -m pytest -m "" --no-skips tests/bulk/test_clusters.py tests/bulk/test_blocks.py
+
 lint: setup-tests
 	$(VENV)/bin/ruff check src tests bench
 	$(VENV)/bin/ruff format --check src tests bench
@@ -102,6 +109,12 @@ wheel: $(TOOLS)/bin/uv
 $(TOOLS)/bin/uv:
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/pip install -q --disable-pip-version-check uv
+
+$(CLUSTERS)/.heed: pyproject.toml constraints.txt
+	@echo "── installing heed with Ray and Spark in $(CLUSTERS) ──"
+	test -x $(CLUSTERS)/bin/pip || $(PYTHON) -m venv $(CLUSTERS)
+	$(CLUSTERS)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[test,ray,spark]"
+	@touch $@
 
 setup: $(VENV)/.heed
 

@@ -36,6 +36,7 @@ RUN = {
 BY_HAND = (
     "make test",
     "make check-all",
+    "make check-clusters",
     "make check-soak",
     "make wheel",
     "python -m pytest",

@@ -85,7 +85,13 @@ def test_a_metric_that_was_best_early_says_nothing_while_the_validation_loss_sti
 
 
 RISING = [30.0 + at for at in range(20)]
+TIMED = {"ended_by": "time", "cooldown_from": 1500}
 CASES = {
+    "out of time": (
+        {"log": replace(log(chrf=RISING), **TIMED), "recipe": recipe(training={"time": "6m"})},
+        {"log": replace(log(), **TIMED), "recipe": recipe(training={"time": "6m"})},
+        ("its time, 6 min, was over", "chrF still rose by 1.00 per 100 steps: 40.00 at step 1,100, 44.00 at step 1,500", "--resume --time +6m"),
+    ),
     "diverged": (
         {"log": log(train=[*[3.0] * 100, *[2.0] * 90, *[2.6] * 10], loss=[2.7] * 20)},
         {"log": log(train=[*[3.0] * 100, *[2.0] * 90, *[2.1] * 10])},
@@ -177,18 +183,63 @@ def test_a_schedule_that_has_ended_is_not_resumed():
         ("steps", None, "--set training.steps=4000"),
         ("time", "1h", "--time +1h"),
         ("time", "5400s", "--time +1h30m"),
+        ("time", "40s", "--time +5m"),
     ],
 )
 def test_a_run_that_has_cooled_down_is_extended(ended_by, time, command):
     """Its rate is zero at the end, but it goes on from before."""
     ended = replace(log(chrf=RISING, rate=lambda at: 1e-3 * (1 - at / 200)), ended_by=ended_by, cooldown_from=1500)
     (advice,) = advise(findings(log=ended, recipe=recipe(training={"time": time, "cooldown": 0.25})))
-    assert advice.name == "still improving" and advice.command == f"heed train --out runs/x --resume {command}"
-    assert "was best when the learning rate began to decay: 40.00 at step 1,100, 44.00 at step 1,500" in advice.measured
+    name, words = (
+        ("out of time", "per 100 steps:") if time else ("still improving", "when the learning rate began to decay:")
+    )
+    assert advice.name == name and advice.command == f"heed train --out runs/x --resume {command}"
+    assert f"{words} 40.00 at step 1,100, 44.00 at step 1,500" in advice.measured
     args = parser().parse_args(shlex.split(advice.command)[2:])
     changed = read(None, [(f"data.{name}", value) for name, value in FILES.items()] + settings(args)).training
     record = ValidationHistory(ends_at=2000, cooldown_from=1500, ended_by=ended_by, budget=time and seconds_of(time))
     assert args.resume and can_extend(changed, record), "the command does what it is said to do"
+
+
+def timed(steps: int, epochs: int = 1, **points) -> Findings:
+    """A run of so many steps that its time ended, with faults in its outputs, and only these validations."""
+    found = findings(recipe=recipe(training={"time": "40s"}), analysis={"loops": 400, "empty": 100}, width=5.0)
+    valid = {name: [(float(step), value) for step, value in own.items()] for name, own in points.items()}
+    train = [(20.0 * at, 8.0 - 0.1 * at) for at in range(1, steps // 20 + 1)]
+    own = replace(
+        found.log, epochs=epochs, train=train, rate=[], valid=valid, ended_by="time", cooldown_from=3 * steps // 4
+    )
+    return replace(found, log=own)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (timed(400, chrf={100: 18.7, 200: 23.1, 300: 25.3, 400: 40.0}, loss={100: 5.0}), "the chrF still rose by 2.20 per 100 steps: 23.10 at step 200, 25.30 at step 300"),
+        (timed(400, chrf={100: 2.0, 200: 1.9, 400: 4.0}, loss={100: 5.2, 200: 4.4, 400: 4.0}), "the validation loss still fell by 0.800 per 100 steps: 5.200 at step 100, 4.400 at step 200"),
+        (timed(400, chrf={400: 4.0}, loss={400: 4.0}), "the training loss still fell by 0.500 per 100 steps: 7.200 at step 180, 6.600 at step 300"),
+        (timed(100, chrf={100: 4.0}, loss={100: 4.0}), "the training loss still fell by 0.500 per 100 steps: 7.800 at step 40, 7.700 at step 60"),
+        (timed(20, chrf={20: 0.1}, loss={20: 8.0}), "it was in its first pass over the training text, at step 20"),
+    ],
+)  # fmt: skip
+def test_a_run_that_ran_out_of_time_is_first_of_all_to_be_trained_longer(found, words):
+    """By the metric, or what else was measured before the cool-down; its faulty outputs come after that."""
+    first, *others = advise(found)
+    assert first.name == "out of time" and {"loops", "empty", "wide interval"} <= {advice.name for advice in others}
+    assert first.measured == f"The run ended because its time, 40 s, was over, while {words}."
+    assert first.command == "heed train --out runs/x --resume --time +5m"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        timed(400, chrf={100: 23.1, 200: 25.3, 300: 25.2, 400: 40.0}, loss={100: 4.0, 200: 3.9, 300: 3.9}),
+        timed(400, chrf={300: 25.30, 280: 25.2}, loss={280: 3.0, 300: 2.99}),
+        timed(20, epochs=2, chrf={20: 4.0}, loss={20: 4.0}),
+    ],
+)
+def test_a_run_whose_time_was_over_without_a_measured_gain_is_not_told_so(found):
+    assert "out of time" not in names(found)
 
 
 def test_what_a_cooldown_gains_is_no_reason_to_train_longer():

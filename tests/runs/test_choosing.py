@@ -12,6 +12,7 @@ from heed.runs.report.log import read_training
 from heed.runs.run import Run
 from heed.tasks.translation import Translation
 from heed.training.checkpoint_names import list_checkpoints
+from heed.training.curves import read_log
 
 SMALL = [
     "model.dim=16", "model.heads=2", "model.hidden=16", "model.encoder_layers=1", "model.decoder_layers=1", "subwords.size=300",
@@ -105,6 +106,26 @@ def test_an_extension_keeps_the_finished_model_until_there_is_a_better_one(train
     scores = iter(range(41, 60))
     assert train("run", "--set", "training.steps=16", *more)[0] == 0
     assert not same(weights(tmp_path / "run"), finished)
+
+
+def test_an_extension_trains_further_however_short_its_time_is(train, tmp_path):
+    def end():
+        return next(reversed([line["step"] for line in read_log(tmp_path / "run") if line["kind"] == "end"]))
+
+    code, said = train("run", "--time", "2s")
+    assert code == 0 and "2 s are too short for a useful model" in said and "Give at least --time" in said
+    for _ in range(2):
+        before = end()
+        code, said = train("run", "--resume", "--time", "+1s")
+        assert code == 0 and "Extending the run" in said
+        assert end() > before
+
+
+def test_more_time_is_refused_for_a_run_that_has_done_all_its_steps(train, tmp_path):
+    assert train("run", "--set", "training.steps=8")[0] == 0
+    code, said = train("run", "--resume", "--time", "+1h")
+    assert code == 1 and "has done all its 8 steps (training.steps), so extending it changes nothing: add --set" in said
+    assert train("run", "--resume", "--time", "+1h", "--set", "training.steps=9")[0] == 0
 
 
 def test_time_is_added_to_a_resumed_run_alone(train, tmp_path):

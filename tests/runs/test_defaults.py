@@ -1,5 +1,6 @@
 """What heed train chooses when nothing is set."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -78,6 +79,27 @@ def test_a_short_time_has_a_short_warmup_and_few_validations():
     steps = 0.85 * 600 * 3000 / 1024
     assert found["training.warmup"] == int(steps / 10) and found["training.valid_every"] == int(steps / 4)
     assert found["task.r_drop"] == 0.0, "it would take twice the time"
+
+
+def test_on_a_cpu_no_size_is_measured_beyond_the_first_that_is_too_large():
+    """A step of it takes seconds there; a GPU fits the largest in most cases."""
+    asked = []
+
+    def speed(wanted):
+        asked.append(wanted)
+        return 1000.0 * (128 / wanted[0]) ** 2
+
+    facts = Facts(29_000, 3_800_000, gpu=False, seconds=600.0, speed=speed)
+    assert size(chosen(facts)) == LEAST and set(asked) == {TINY, LEAST}
+    asked.clear()
+    size(chosen(replace(facts, gpu=True)))
+    assert asked[0] == MEDIUM
+
+
+@pytest.mark.parametrize(("seconds", "validations"), [(40, 1), (150, 1), (300, 2), (599, 3.99), (600, 4), (3600, 18)])
+def test_a_short_budget_has_fewer_validations(seconds, validations):
+    facts = Facts(29_000, 3_800_000, gpu=False, seconds=float(seconds), speed=lambda wanted: 2000.0)
+    assert chosen(facts)["training.valid_every"] == int(0.85 * seconds * 2000 / 1024 / validations)
 
 
 def test_steps_that_the_user_sets_decide_the_warmup_and_the_validations():

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from heed.runs.ending import Ending, can_extend, cooled, reopened
+from heed.runs.ending import SHORT, Ending, can_extend, cooled, reopened
 from heed.runs.validation_history import ValidationHistory
 from heed.training.config import TrainingConfig
 
@@ -144,20 +144,20 @@ def test_more_time_is_counted_from_what_was_spent():
 def test_what_extends_a_run_that_had_come_to_its_end(ended, settings, extends):
     history = ValidationHistory(ends_at=80, cooldown_from=60, **ended)
     assert can_extend(TrainingConfig(**settings), history) == extends
-    again = ValidationHistory(**reopened(dataclasses.asdict(history), history))
+    again = ValidationHistory(**reopened(dataclasses.asdict(history), history, 80))
     assert again.ends_at is None and not again.stopped and not can_extend(TrainingConfig(**settings), again)
 
 
 def test_an_extended_run_remembers_the_model_and_the_validation_before():
     """So that a worse model does not replace it, and time for validations is reserved from the first step on."""
     ended = ValidationHistory(best=[[0.6, 80], [0.4, 60]], ends_at=80, cooldown_from=60, validation=7.0)
-    again = ValidationHistory(**reopened({"best": [[0.4, 60]]}, ended))
+    again = ValidationHistory(**reopened({"best": [[0.4, 60]]}, ended, 80))
     assert again.add(70, 0.5, patience=6) and again.best_model() == [0.6, 80]
     assert again.add(90, 0.7, patience=6) and again.best_model() == [0.7, 90]
     ending = Ending(TrainingConfig(time="+1h"), 0.0, Clock())
     ending.resume(again)
     assert ending.validation == 7.0
-    assert ValidationHistory(**reopened({}, ValidationHistory())).finished is None
+    assert ValidationHistory(**reopened({}, ValidationHistory(), 0)).finished is None
 
 
 def test_how_long_it_takes_is_told_when_steps_were_timed():
@@ -217,3 +217,118 @@ def test_a_run_uses_its_time_in_spite_of_a_slow_start():
     history, _ = slow_start(config, 25, clock, Ending(config, 0.0, clock))
     assert history.ended_by == "time" and 55 < clock.now <= 60
     assert 0.2 < (history.ends_at - history.cooldown_from) * 0.01 / 60 < 0.3, "a quarter of the time for the cool-down"
+
+
+def extended(time: str, seconds_a_step: float = 1.0, start: float = 15.0, pace: float = 1.0):
+    """A run of 19 steps that is extended from step 12, before its cool-down; the history, the rates and the seconds."""
+    config, clock = TrainingConfig(steps=10_000, cooldown=0.25, time=time, valid_every=20), Clock()
+    ended = ValidationHistory(
+        ends_at=19, cooldown_from=12, ended_by="time", seconds=60.0, validation=3.0, pace=pace, best=[[0.5, 19]]
+    )
+    record = dataclasses.asdict(ended) | {"seconds": 50.0, "best": []}
+    history, step, factors = ValidationHistory(**reopened(record, ended, 19)), 12, {}
+    ending = Ending(config, 0.0, clock)
+    ending.resume(history)
+    clock.now += start
+    said = ending.too_short(step, history)
+    while not ending.is_over(step, history):
+        step += 1
+        factors[step] = cooled(lambda s: 1.0, lambda: history)(step)  # noqa: B023 (called at once)
+        clock.now += seconds_a_step
+        history = ending.update(step, history)
+    return history, factors, clock.now, said
+
+
+@pytest.mark.parametrize("time", ["+1s", "+16s", "+20s", "+30s"])
+def test_an_extension_ends_later_than_the_run_did_whatever_its_time(time):
+    history, factors, _, said = extended(time)
+    assert max(factors) == history.ends_at and (history.ended_by, history.ends_at) == ("time", 20)
+    assert history.cooldown_from == 15 and factors[20] < factors[16] < 1.0, "annealed like any other"
+    assert said == (
+        f"{time[1:-1]} s are too short to train further than before, to step 20: with the validation and the end that "
+        "takes about 14 s here. The run goes on until then; --time +1m would be enough."
+    ) or (time == "+30s" and not said)
+
+
+def test_an_extension_with_enough_time_uses_it():
+    history, _, seconds, said = extended("+200s")
+    assert not said and 185 < seconds + 3 + 3.5 <= 201 and history.ends_at > 150
+    assert 0.2 < 1 - history.cooldown_from / history.ends_at < 0.33
+
+
+def test_an_extension_whose_steps_become_slow_does_not_end_before_the_last_run():
+    history, *_ = extended("+45s", seconds_a_step=9.0)
+    assert history.ends_at == 20
+
+
+def test_a_late_short_run_ends_where_it_was_validated_and_is_not_validated_again():
+    config, clock = TrainingConfig(steps=10_000, cooldown=0.25, time="500s", valid_every=10), Clock()
+    ending = Ending(config, 0.0, clock)
+    history = ValidationHistory(ends_at=60, cooldown_from=30, ended_by="time")
+    clock.now = 999.0
+    assert ending.update(50, history).ends_at == 51, "its weights were not"
+    history.add(50, 0.5, patience=6)
+    assert ending.update(50, history).ends_at == 50 and ending.update(51, history).ends_at == 52
+
+
+def test_a_short_budget_is_validated_once_in_its_cooldown():
+    history = ValidationHistory(ends_at=47, cooldown_from=30, ended_by="time")
+    for time, every in ((f"{SHORT - 1:.0f}s", [47]), (f"{SHORT:.0f}s", [40, 47])):
+        ending = Ending(TrainingConfig(time=time, valid_every=10), 0.0, Clock())
+        assert [step for step in range(31, 48) if ending.validates(step, history)] == every
+        assert [step for step in range(1, 31) if ending.validates(step, ValidationHistory())] == [10, 20, 30]
+
+
+def test_options_get_what_a_short_budget_has_left():
+    clock = Clock()
+    short, long, none = (Ending(TrainingConfig(time=time), 0.0, clock) for time in ("100s", "10m", None))
+    clock.now = 70
+    assert short.left_for_options(10) is None, "it did no step: what an earlier part of the run left undone is done"
+    for ending in (short, long, none):
+        ending.update(1, ValidationHistory())
+    assert short.left_for_options(10) == 20 and short.left_for_options(40) == 0
+    assert long.left_for_options(10) is None and none.left_for_options(10) is None
+    extension = Ending(TrainingConfig(time="+1m"), 0.0, clock)
+    extension.resume(ValidationHistory(seconds=5000.0))
+    assert extension.is_short, "what was spent before is not its time"
+    resumed = Ending(TrainingConfig(time="1h"), 0.0, clock)
+    resumed.resume(ValidationHistory(seconds=3500.0))
+    assert not resumed.is_short
+
+
+@pytest.mark.parametrize(("time", "share"), [("60s", 0.25), ("600s", 0.26)])
+def test_a_long_start_leaves_a_short_run_most_of_its_steps(time, share):
+    """Its cool-down is a quarter of the steps, not of a time that is mostly over before the first one."""
+    clock, history, step = Clock(), ValidationHistory(), 0
+    ending = Ending(TrainingConfig(steps=10_000, cooldown=0.25, time=time, valid_every=10_000), 0.0, clock)
+    clock.now = 30.0
+    while not ending.is_over(step, history):
+        step, clock.now = step + 1, clock.now + 0.1
+        history = ending.update(step, history)
+    assert (history.ends_at - history.cooldown_from) / history.ends_at == pytest.approx(share, abs=0.011)
+
+
+def test_half_of_a_short_time_is_for_steps_even_if_the_run_is_late_then():
+    clock, history, step = Clock(), ValidationHistory(), 0
+    config = TrainingConfig(steps=10_000, cooldown=0.25, time="100s", valid_every=10_000)
+    ending = Ending(config, 0.0, clock, finishing=lambda validation: 3 * validation)
+    ending.validation, clock.now = 40.0, 20.0
+    while not ending.is_over(step, history):
+        step, clock.now = step + 1, clock.now + 0.1
+        history = ending.update(step, history)
+    assert 59.5 <= clock.now <= 60.5 and 0.2 < 1 - history.cooldown_from / step < 0.3
+
+
+@pytest.mark.parametrize("time", [400, 800])
+def test_the_cooldown_of_a_short_budget_is_planned_without_validations(time):
+    """One of ten seconds every ten steps would take half of its time, as it does in a long one."""
+    clock, history, step = Clock(), ValidationHistory(), 0
+    ending = Ending(
+        TrainingConfig(steps=10_000, cooldown=0.25, time=f"{time}s", valid_every=10), 0.0, clock, lambda _: 0
+    )
+    ending.validation = 10.0
+    while history.ends_at is None:
+        step, clock.now = step + 1, clock.now + 1
+        history = ending.update(step, history)
+    left = time - 10 - history.cooldown_from
+    assert history.ends_at - history.cooldown_from == (left if time < SHORT else left // 2)

@@ -9,7 +9,7 @@ import pytest
 from heed.cli import main as cli
 from heed.products.translator.engines.validation import only_torch
 from heed.runs.ending import Command, Outcome
-from heed.runs.finishing import REPORT, WRITING, expected_seconds, finish
+from heed.runs.finishing import OPTIONAL, REPORT, WRITING, expected_seconds, finish
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks import TASKS
 from heed.tasks.base import Task, ValidationResult
@@ -31,18 +31,24 @@ class Recorder:
 
 def ended_run(final: str, kept: list[int], results: dict[int, ValidationResult]):
     files = Recorder(
+        base={},
         kept=lambda history: {step: Path(str(step)) for step in kept},
         needed=lambda history: kept,
         mean=lambda paths: {},
         read_best=lambda history: ({}, BEST, "moving average at step 4"),
     )
     told = Recorder()
-    task = SimpleNamespace(describe_score=lambda *of: "", describe=lambda scores: "")
+    task = SimpleNamespace(
+        describe_score=lambda *of: "", describe=lambda scores: "", searches=True, final_names=("list.txt",),
+        final_costs=lambda *of: (0.0, 3.0),
+    )  # fmt: skip
     training = SimpleNamespace(final=final, metric="")
+    validation = SimpleNamespace(size=100)
     return SimpleNamespace(
-        recipe=SimpleNamespace(training=training), files=files, history=ValidationHistory(best=[[9.0, 4]]), step=6,
-        results=results, task=task, validation=None, log=told, report=told, validate=lambda model: MADE,
-        final_search=lambda model: None,
+        recipe=SimpleNamespace(training=training, decoding=None), files=files, history=ValidationHistory(best=[[9.0, 4]]), step=6,
+        results=results, task=task, validation=validation, log=told, report=told, validate=lambda model: MADE,
+        final_search=lambda model, seconds: None, reports=False, prepared=None,
+        ending=SimpleNamespace(left_for_options=lambda needed: None, validation=0.0),
         stopping=SimpleNamespace(given_up_if_asked=nullcontext),
     )  # fmt: skip
 
@@ -73,7 +79,7 @@ def translation(subwords: int, size: int, tuned: int):
     return SimpleNamespace(
         recipe=SimpleNamespace(training=SimpleNamespace(final="best"), decoding=SimpleNamespace(beam=4)),
         task=TASKS["translation"](TranslationSettings(tune_length_penalty=tuned)), validation=validation,
-        files=SimpleNamespace(base={}), prepared=SimpleNamespace(processors={"source": range(subwords), "target": range(subwords)}),
+        files=SimpleNamespace(base={}), reports=False, ending=SimpleNamespace(is_short=False), prepared=SimpleNamespace(processors={"source": range(subwords), "target": range(subwords)}),
     )  # fmt: skip
 
 
@@ -82,18 +88,20 @@ def translation(subwords: int, size: int, tuned: int):
 )
 def test_the_end_takes_as_many_validations_as_it_searches(subwords, tuned, validations):
     run = translation(subwords, 500, tuned)
-    assert expected_seconds(run, 10.0, reports=False) == pytest.approx(WRITING + 10 * validations)
-    assert expected_seconds(run, 0.0, reports=True) == pytest.approx(WRITING + REPORT[0] + 500 * REPORT[1])
+    assert expected_seconds(run, 10.0) == pytest.approx(WRITING + 10 * validations)
+    run.reports = True
+    assert expected_seconds(run, 0.0) == pytest.approx(WRITING + REPORT[0] + 500 * REPORT[1])
+    run.reports = False
     run.validation.engines = SimpleNamespace(fast=True)  # a validation by the GPU search says less of a plain one
     listed = 3 * (PLAIN_COST - 1) if subwords == LARGE else 0
-    assert expected_seconds(run, 10.0, reports=False) == pytest.approx(WRITING + 10 * (validations + listed))
+    assert expected_seconds(run, 10.0) == pytest.approx(WRITING + 10 * (validations + listed))
     run.validation.engines = only_torch
     run.recipe.training.final = "average-last"
-    assert expected_seconds(run, 10.0, reports=False) == pytest.approx(WRITING + 10 * validations + 10)
+    assert expected_seconds(run, 10.0) == pytest.approx(WRITING + 10 * validations + 10)
     run.files.base = {"task": "translation"}  # fine-tuned: without a shortlist
     without = 10 * (1.5 + tuned * 2 / 500)
-    assert expected_seconds(run, 10.0, reports=False) == pytest.approx(WRITING + without)
-    assert Task.final_cost(run.task, run.prepared, run.validation, 4, False) == 0
+    assert expected_seconds(run, 10.0) == pytest.approx(WRITING + without)
+    assert Task.final_costs(run.task, run.prepared, run.validation, 4, False) == (0, 0)
 
 
 def test_a_time_budget_counts_from_the_command(tmp_path, monkeypatch, capsys):
@@ -108,3 +116,30 @@ def test_a_time_budget_counts_from_the_command(tmp_path, monkeypatch, capsys):
     words = ["train", "recipes/phrasebook.toml", "--out", str(tmp_path), "--time", "1m"]
     assert cli.main(words) == cli.main([*words, "--no-report"]) == 130
     assert given == [Command(123.0, True), Command(123.0, False)]
+
+
+def test_a_short_budget_keeps_a_tenth_for_what_is_optional():
+    run = translation(LARGE, 500, 200)
+    run.ending = SimpleNamespace(is_short=True, seconds=100.0)
+    assert expected_seconds(run, 10.0) == pytest.approx(WRITING + 0.5 * 10 + OPTIONAL * 100)
+    assert expected_seconds(run, 1.0) == pytest.approx(WRITING + 4.3), "all of it, if that is less"
+
+
+@pytest.mark.parametrize(("left", "whole"), [(None, True), (13.0, True), (11.0, False)])
+def test_optional_files_are_left_out_where_a_short_budget_has_no_time_for_them(left, whole):
+    """They take three validations of four seconds, and the model is written in any case."""
+    run, asked = ended_run("last", [], {6: LAST}), []
+
+    def left_for_options(needed):
+        asked.append(needed)
+        return left
+
+    run.reports, run.ending = True, SimpleNamespace(left_for_options=left_for_options, validation=4.0)
+    run.final_search = lambda model, seconds: (None, f"{seconds} s for tuning")
+    assert finish(run, None)
+    ((_, _, options),) = run.files.calls
+    assert options == {"final": whole, "search": None}
+    assert set(asked) == {WRITING + REPORT[0] + 100 * REPORT[1]}, "the report comes after it"
+    said = [of[0] for name, of, _ in run.report.calls if name == "say"]
+    assert f"{left} s for tuning" in said
+    assert ("Left out, since the time is used up: list.txt." in said) == (not whole)

@@ -115,3 +115,35 @@ def test_it_is_chosen_on_the_validation_pairs_of_every_direction(several, vocabu
     found, told = recipe.task.final_search(recipe, torch.nn.Identity(), own)
     assert given == [([(pair, one), (pair, other)] if several else [(pair, one)], 7)]
     assert found == dataclasses.replace(recipe.decoding, length_penalty=0.3) and told == "told"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "each", "sentences"),
+    [(1000.0, 0.1, 200), (40.1, 0.1, 192), (12.1, 0.1, 52), (11.0, 0.1, 0), (1.0, 0.1, 0), (0.0, 0.0, 0)],
+)
+def test_in_little_time_fewer_sentences_are_searched(monkeypatch, vocabulary, seconds, each, sentences):
+    """Sixteen are timed, in all directions together; then each may be searched twice. Fewer than fifty say nothing."""
+    now, asked = [0.0], []
+
+    def search_for(model, pair, texts, config, *rest):
+        asked.append((len(texts), config.nbest))
+        now[0] += each * len(texts)
+
+    monkeypatch.setattr(length_penalty, "hypotheses", search_for)
+    sets = [((vocabulary, vocabulary), TEXTS * 100)] * 2
+    given = torch.nn.Identity(), sets, DecodingConfig(beam=5), 200, 4096, None
+    assert length_penalty.affordable(*given, seconds, clock=lambda: now[0]) == sentences
+    assert asked == ([(8, 5)] * 2 if seconds else [])
+
+
+def test_without_time_the_penalty_stays_what_it_was(monkeypatch, model, vocabulary):
+    lines = [Line(source, target, "") for source, target in TEXTS]
+    recipe = parse({"data": {"source": ["a"], "target": ["b"]}, "task": {"tune_length_penalty": 8}})
+    search = dataclasses.replace(recipe.decoding, max_length=8)
+    recipe = dataclasses.replace(recipe, decoding=search)
+    options = {"search": search, "max_source": 20, "budget": 500, "samples": 0}
+    validation = TranslationValidation(lines, (vocabulary, vocabulary), **options)
+    found, said = recipe.task.final_search(recipe, model, validation, 0.0)
+    assert found is None and said == "Length penalty kept at 0.6: no time is left for tuning it."
+    found, said = recipe.task.final_search(recipe, model, validation, 1e6)
+    assert (found, said) == recipe.task.final_search(recipe, model, validation) and "on 8 validation sentences" in said

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from heed.data.prepare import TextFiles, counted
-from heed.runs import defaults
+from heed.runs import defaults, shortest
 from heed.runs.recipe import Recipe, parse, read
 from heed.runs.speed import tokens_per_second
 from heed.tasks.base import Tell
@@ -17,10 +17,16 @@ from heed.training.duration import seconds_of
 
 
 def complete(
-    recipe: Recipe, folder: Path, resume: bool, device: torch.device, tell: Tell, say: Callable[[str], None]
+    recipe: Recipe,
+    folder: Path,
+    resume: bool,
+    device: torch.device,
+    tell: Tell,
+    say: Callable[[str], None],
+    spent: Callable[[], float] = lambda: 0.0,
 ) -> Recipe:
     """The recipe with every setting that the user left open; without training.auto unchanged, except that a time
-    budget adds a cool-down.
+    budget adds a cool-down. `spent` returns the seconds since the command began.
     """
     if not recipe.training.auto:
         return _annealed(recipe)
@@ -35,6 +41,8 @@ def complete(
     choices = defaults.choose(facts, recipe.explicit)
     for line in defaults.summary(facts, choices):
         say(line)
+    if too_short := shortest.sentence(facts, spent()):
+        say(too_short)
     chosen = {name: value for choice in choices for name, value in choice.settings.items()}
     return _with(recipe, chosen | {"training.time": time})
 

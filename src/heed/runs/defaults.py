@@ -5,10 +5,12 @@ are printed, and saved in recipe.toml of the run.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import torch
 
+from heed.runs.ending import SHORT
 from heed.training.duration import in_words
 
 COOLDOWN = 0.25  # share of a run, at its end, in which the rate falls to zero
@@ -62,7 +64,12 @@ def _fitting_size(facts: Facts) -> tuple[int, ...]:
     """The largest size that the corpus and the time allow."""
     wanted = LARGE if facts.characters >= 5_000_000 else MEDIUM if facts.characters >= 800_000 else SMALL
     sizes = list(EPOCHS)[list(EPOCHS).index(wanted) :]
-    return next(size for size in sizes if facts.epochs(size) >= EPOCHS[size])
+    if facts.gpu:
+        return next(size for size in sizes if facts.epochs(size) >= EPOCHS[size])
+    # On a CPU a step of a large model takes seconds, and where a size is too large, larger ones are too: so they are
+    # not measured.
+    fitting = takewhile(lambda size: facts.epochs(size) >= EPOCHS[size], reversed(sizes[:-1]))
+    return [sizes[-1], *fitting][-1]
 
 
 def _size(facts: Facts) -> Mapping[str, Any]:
@@ -107,6 +114,12 @@ def _expected_steps(facts: Facts) -> float:
     return within if facts.steps is None else float(min(within, facts.steps))
 
 
+def pace(facts: Facts) -> tuple[float, float]:
+    """Seconds per step, and target tokens per second, of the size that is chosen."""
+    speed, passes = facts.speed(_fitting_size(facts)), 2 if _regularization(facts)["task.r_drop"] else 1
+    return passes * _batch_tokens(facts) / speed, speed
+
+
 def _schedule(facts: Facts) -> Mapping[str, Any]:
     rate = 0.0014 * (512 / _fitting_size(facts)[0]) ** 0.5
     return {"training.rate": round(rate, 4), "training.warmup": int(min(1000, max(50, _expected_steps(facts) / 10)))}
@@ -114,7 +127,8 @@ def _schedule(facts: Facts) -> Mapping[str, Any]:
 
 def _ending(facts: Facts) -> Mapping[str, Any]:
     if facts.seconds is not None:
-        validations = min(20, max(4, facts.seconds / 200))
+        few = facts.seconds / 150 if facts.seconds < SHORT else 4  # a validation may take a tenth of a short run
+        validations = min(20, max(1, few, facts.seconds / 200))
         steps, every = 1_000_000, int(min(1000, max(20, _expected_steps(facts) / validations)))
     else:
         steps = int(min(100_000, max(8000, 20 * facts.tokens / _batch_tokens(facts))))

@@ -4,6 +4,7 @@ in the checkpoint, and then fixed: a resumed run ends at the same step.
 """
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,12 +13,13 @@ from typing import Any, NamedTuple
 
 from heed.runs.validation_history import ValidationHistory
 from heed.training.config import TrainingConfig
-from heed.training.duration import in_words, seconds_of
+from heed.training.duration import as_setting, in_words, seconds_of
 from heed.training.schedule import Schedule
 
 WHY = {"patience": "Validation no longer improves", "time": "The time budget is nearly used up"}
 WARM = 5  # steps that are not timed: kernels are compiled and caches filled in them
 MEASURED = 3.0  # seconds of steps before it is said how long the run will take
+SHORT = 600.0  # seconds: in a shorter budget, what is optional after the last step gets what is left
 WRONG = 2.0, 60.0  # it is said again if it was wrong by this factor and by these seconds
 
 
@@ -53,20 +55,54 @@ class Ending:
     ):
         self.config, self.began, self.clock, self.finishing = config, began, clock, finishing
         self.before = 0.0  # seconds that earlier parts of a resumed run took
+        self.pace = 0.0  # seconds per step of its last part
         self.budget = None if config.time is None or config.adds_time else seconds_of(config.time)
         self.validation = 0.0  # seconds of the last validation
+        self.started = 0.0  # seconds before the first step, in a short budget of a new run
         self.warm: int | None = None  # the last step that is not timed
         self.marks: list[tuple[int, float]] = []  # steps and when they were done; each stretch is as long as all before
         self.paused = 0.0
         self.expected: float | None = None  # the end that was said last, on the clock
 
     def resume(self, history: ValidationHistory) -> None:
-        self.before, self.validation = history.seconds, history.validation
+        self.before, self.validation, self.pace = history.seconds, history.validation, history.pace
         if self.config.adds_time:
             self.budget = history.seconds + seconds_of(self.config.time[1:])
 
+    @property
+    def seconds(self) -> float | None:
+        """The budget; of an extension, that of its own."""
+        return None if self.budget is None else self.budget - (self.before if self.config.adds_time else 0.0)
+
+    @property
+    def is_short(self) -> bool:
+        return self.seconds is not None and self.seconds < SHORT
+
     def spent(self) -> float:
         return self.before + self.clock() - self.began
+
+    def left_for_options(self, needed: float) -> float | None:
+        """Seconds of a short budget that are left beside the `needed` ones; None if the budget is no limit to what is
+        optional, as when a run is resumed after its last step.
+        """
+        if not self.is_short or self.warm is None:
+            return None
+        return max(0.0, self.budget - self.spent() - needed)
+
+    def too_short(self, step: int, history: ValidationHistory) -> str:
+        """At the start of an extension: a sentence if its time does not suffice to train further than before."""
+        least = history.least_end()
+        if not least or self.budget is None or history.ends_at is not None:
+            return ""
+        needed = (least - step) * self.pace + self._reserve()
+        if needed <= self.budget - self.spent():
+            return ""
+        shortest = as_setting(60 * math.ceil((self.clock() - self.began + needed) / 60))
+        return (
+            f"{in_words(self.seconds)} are too short to train further than before, to step {least:,}: with the "
+            f"validation and the end that takes about {in_words(needed)} here. The run goes on until then; --time "
+            f"+{shortest} would be enough."
+        )
 
     def pause(self, seconds: float) -> None:
         """Record the duration of a validation."""
@@ -100,7 +136,7 @@ class Ending:
         pace = self.seconds_per_step(step)
         if pace is None:
             return None
-        return max(step, min(self.config.steps, step + self._steps_in(self._left(), pace)))
+        return max(step, history.least_end(), min(self.config.steps, step + self._steps_in(self._left(), pace)))
 
     def seconds_left(self, step: int, history: ValidationHistory) -> float | None:
         """Seconds until the model is finished, as far as known: steps, and validations as long as the last one."""
@@ -127,6 +163,12 @@ class Ending:
         factor, seconds = WRONG
         return abs(left - expected) > seconds and not 1 / factor < expected / max(left, 1.0) < factor
 
+    def validates(self, step: int, history: ValidationHistory) -> bool:
+        """Whether this step is validated. In the cool-down of a short budget only the last one is."""
+        if self.is_short and history.ends_at is not None:
+            return step >= history.ends_at
+        return step % self.config.valid_every == 0 or step >= self.last_step(history)
+
     def is_over(self, step: int, history: ValidationHistory) -> bool:
         return step >= self.last_step(history) or (history.stopped and not self.config.cooldown)
 
@@ -134,12 +176,15 @@ class Ending:
         """The history, with the end decided if this is the step to decide it."""
         if self.warm is None:
             self.warm = step + WARM
+            self.started = self.spent() if self.is_short and not history.reached else 0.0
         elif step >= self.warm:
             self._mark(step)
         c, decided = self.config, history.ends_at is not None
         if decided:
             late = history.ended_by == "time" and self._left() < 0
-            return dataclasses.replace(history, ends_at=min(history.ends_at, step + 1)) if late else history
+            validated = self.is_short and any(step == own for _, own in history.best)  # and so it can be the last
+            soonest = max(step if validated else step + 1, history.least_end())
+            return dataclasses.replace(history, ends_at=min(history.ends_at, soonest)) if late else history
         why, length = self._decide(step, history)
         if not why:
             return history
@@ -148,25 +193,32 @@ class Ending:
 
     def _decide(self, step: int, history: ValidationHistory) -> tuple[str, int]:
         """Why the end begins after this step, and after how many steps it comes; ("", 0) if it does not yet."""
-        c = self.config
+        c, least = self.config, history.least_end()
         if c.cooldown and step >= round((1 - c.cooldown) * c.steps):
             return "steps", c.steps - step
         if c.cooldown and history.stopped:
-            return "patience", round(step * c.cooldown / (1 - c.cooldown))
-        if self.budget is not None and self.spent() >= (1 - c.cooldown) * (self.budget - self._reserve()):
+            return "patience", max(round(step * c.cooldown / (1 - c.cooldown)), least - step)
+        if step < round((1 - c.cooldown) * least):  # of an extension, which ends later than the run did before
+            return "", 0
+        if self.budget is not None and self._left() <= c.cooldown * (self.budget - self._reserve() - self.started):
             pace = self.seconds_per_step(step)
-            return "time", self._steps_in(self._left(), pace) if pace else 1
+            pace = pace or self.pace or math.inf
+            return "time", max(1, self._steps_in(self._left(), pace, cooling=True), least - step)
         return "", 0
 
     def _left(self) -> float:
         return self.budget - self._reserve() - self.spent()
 
     def _reserve(self) -> float:
-        """Seconds for what comes after the last step: a validation, and finishing the model."""
-        return self.validation + self.finishing(self.validation)
+        """Seconds for what comes after the last step: a validation, and finishing the model. At most half of the time
+        that a short budget has after its start, even if the run is late then: a model of a few steps is worth nothing.
+        """
+        reserve = self.validation + self.finishing(self.validation)
+        return min(reserve, (self.budget - self.started) / 2) if self.started else reserve
 
-    def _steps_in(self, seconds: float, pace: float) -> int:
-        return max(0, int(seconds / (pace + self.validation / self.config.valid_every)))
+    def _steps_in(self, seconds: float, pace: float, cooling: bool = False) -> int:
+        validating = 0.0 if cooling and self.is_short else self.validation / self.config.valid_every
+        return max(0, int(seconds / (pace + validating)))
 
 
 def cooled(schedule: Schedule, history: Callable[[], ValidationHistory]) -> Schedule:
@@ -195,8 +247,10 @@ def can_extend(config: TrainingConfig, history: ValidationHistory) -> bool:
     return not config.patience or config.patience > history.waited
 
 
-def reopened(record: Mapping[str, Any], ended: ValidationHistory) -> dict[str, Any]:
-    """The record of a ValidationHistory, with its end undecided. `ended` is the history at the end of the run."""
+def reopened(record: Mapping[str, Any], ended: ValidationHistory, reached: int) -> dict[str, Any]:
+    """The record of a ValidationHistory, with its end undecided. `ended` is the history at the end of the run, which
+    is the step `reached`.
+    """
     undecided = {"ends_at": None, "cooldown_from": 0, "ended_by": "", "waited": 0, "stopped": False}
-    finished = ended.best_model() if ended.best else None
-    return {**record, **undecided, "validation": ended.validation, "finished": finished}
+    kept = {"validation": ended.validation, "pace": ended.pace, "reached": max(reached, ended.reached)}
+    return {**record, **undecided, **kept, "finished": ended.best_model() if ended.best else None}

@@ -13,18 +13,31 @@ Run = Any  # that of run.py, which calls this
 
 
 WRITING = 2.0  # seconds
+OPTIONAL = 0.1  # share of a short budget that is kept for tuning the search and for the additional files of the model
 REPORT = 1.0, 0.005  # seconds of a report, and for each validated text
 
 
-def expected_seconds(run: Run, validation: float, reports: bool) -> float:
+def expected_seconds(run: Run, validation: float) -> float:
     """The seconds from the last validation to the end of the command, if a validation takes as many as given; half a
     validation is a margin.
     """
     averaged = run.recipe.training.final in ("average-best", "average-last")
+    optional = sum(_optional(run)) * validation
+    if run.ending.is_short:
+        optional = min(optional, OPTIONAL * run.ending.seconds)
+    return (0.5 + averaged) * validation + optional + _needed(run)
+
+
+def _optional(run: Run) -> tuple[float, float]:
+    """What tuning the search and the additional files take, in validations."""
     beam = getattr(run.recipe.decoding, "beam", 1)
-    validations = 0.5 + averaged + run.task.final_cost(run.prepared, run.validation, beam, bool(run.files.base))
-    once, each = REPORT if reports and run.task.searches else (0.0, 0.0)
-    return WRITING + validations * validation + once + each * run.validation.size
+    return run.task.final_costs(run.prepared, run.validation, beam, bool(run.files.base))
+
+
+def _needed(run: Run) -> float:
+    """Seconds for writing the model and the report."""
+    once, each = REPORT if run.reports and run.task.searches else (0.0, 0.0)
+    return WRITING + once + each * run.validation.size
 
 
 def finish(run: Run, model: nn.Module) -> bool:
@@ -34,10 +47,11 @@ def finish(run: Run, model: nn.Module) -> bool:
         try:
             with run.stopping.given_up_if_asked():
                 found = found or run.validate(model)
-                search, chosen = run.final_search(model) or (None, "")
+                search, chosen = run.final_search(model, run.ending.left_for_options(_needed(run))) or (None, "")
         except GivenUp:
             return False
-        run.files.write_model(model, found, made_of, final=True, search=search)
+        whole = _has_time_for_files(run)
+        run.files.write_model(model, found, made_of, final=whole, search=search)
     h, t = run.history, run.recipe.training
     ended = {"ended_by": h.ended_by or ("patience" if h.stopped else "steps"), "cooldown_from": h.cooldown_from}
     run.log.write("end", step=run.step, weights=made_of, **ended, **found.scores)
@@ -47,7 +61,15 @@ def finish(run: Run, model: nn.Module) -> bool:
     run.report.say(f"Final model: {made_of}; validation {run.task.describe(found.scores)}.")
     if chosen:
         run.report.say(chosen)
+    if not whole:
+        run.report.say(f"Left out, since the time is used up: {', '.join(run.task.final_names)}.")
     return True
+
+
+def _has_time_for_files(run: Run) -> bool:
+    """Whether a short budget has time for the additional files of the model, if there are any."""
+    left, cost = run.ending.left_for_options(_needed(run)), _optional(run)[1]
+    return left is None or not cost or cost * run.ending.validation <= left
 
 
 def _final_weights(run: Run) -> tuple[Weights, ValidationResult | None, str]:

@@ -68,6 +68,7 @@ def check_state(state: Mapping[str, Any]) -> None:
     _, batch, seed = state.get("order", ["", 0, 0])
     scored = [number for score, step in history.best for number in (score, step)]
     counted = [history.waited, history.cooldown_from, history.seconds, history.validation, batch, seed]
+    counted += [history.pace, history.reached]
     score_before, step_before = history.finished or (0.0, 0)
     numbers = [*scored, *history.saved, *rest, *counted, score_before, step_before]
     epoch, index = state["place"]
@@ -87,6 +88,11 @@ def checkpoint_to_resume(
     history = ValidationHistory(**newest.state["record"])
     if not can_extend(training, history):
         return newest
+    if newest.step >= training.steps:
+        raise ValueError(
+            f"{files.folder} has done all its {training.steps:,} steps (training.steps), so extending it changes nothing: "
+            f"add --set training.steps={2 * training.steps}"
+        )
     before = checkpoints.read_newest(files.checkpoints, warn, check_state, history.cooldown_from)
     if before is None:
         raise ValueError(
@@ -94,7 +100,9 @@ def checkpoint_to_resume(
             f"extended; restore step-{history.cooldown_from:06d}, or start a new run from its model with --from"
         )
     say("Extending the run: it continues from before the learning rate decay.")
-    return dataclasses.replace(before, state={**before.state, "record": reopened(before.state["record"], history)})
+    return dataclasses.replace(
+        before, state={**before.state, "record": reopened(before.state["record"], history, newest.step)}
+    )
 
 
 def position_of(state: Mapping[str, Any], order: Sequence[Any]) -> tuple[DataPosition, list[str]]:

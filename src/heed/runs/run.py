@@ -15,7 +15,7 @@ from heed.data.batching import DataPosition
 from heed.data.in_thread import in_thread
 from heed.device import choose_device
 from heed.models.package import Package
-from heed.runs import models, valid_engine, vectors
+from heed.runs import models, trial, valid_engine, vectors
 from heed.runs.ending import WHY, Command, Ending, Outcome, cooled
 from heed.runs.execution_plan import plan_execution
 from heed.runs.finishing import expected_seconds, finish
@@ -26,7 +26,7 @@ from heed.runs.stopping import GivenUp, Stopping
 from heed.runs.summary import training_summary
 from heed.runs.teacher import check_vocab_size, teacher_model
 from heed.runs.validation_history import ValidationHistory
-from heed.tasks.base import Prepared, ValidationResult
+from heed.tasks.base import Prepared, Validation, ValidationResult
 from heed.training import loop
 from heed.training.average import EMA
 from heed.training.checkpoints import TrainingState
@@ -79,8 +79,7 @@ class Run:
         recurrent = RecurrentState(self.objective, self.workers)
         self.state = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, recurrent)
         self.history, command = ValidationHistory(), command or Command(time.monotonic())
-        finishing = partial(expected_seconds, self, reports=command.reports)
-        self.ending = Ending(t, command.began, finishing=finishing)
+        self.reports, self.ending = command.reports, Ending(t, command.began, finishing=partial(expected_seconds, self))
         self.position, self.step = DataPosition(), 0
         self.results: dict[int, ValidationResult] = {}  # of the last and the best validation, by step
         self.stopping, self.unvalidated = Stopping(self.workers.request_stop), False
@@ -116,6 +115,7 @@ class Run:
             facts = {"key": self.prepared.key, "heed": __version__, "torch": torch.__version__}
             self.log.write("start", step=self.step, **facts, valid_engine=self.recipe.training.valid_engine)
         if not self._catch_up() and not self.ending.is_over(self.step, self.history):
+            trial.measure(self)
             share = self.workers.rank, self.workers.world
             made = self.task.batches(self.recipe, self.prepared, self.plan, share, self.position)
             moved = ((position, batch.to(self.workers.device)) for position, batch in made)
@@ -143,7 +143,7 @@ class Run:
 
     def _finished(self) -> bool:
         """Create the final model; False if interrupted by a signal."""
-        with self.workers.full_model(self.model, self._validated_weights()) as model:
+        with self.workers.full_model(self.model, self.validated_weights()) as model:
             return self.workers.broadcast(lambda: finish(self, model))
 
     def close(self) -> None:
@@ -176,13 +176,13 @@ class Run:
         self.report.expect(self.ending.expectation(*now))
 
     def _check(self, progress: loop.Progress) -> None:
-        if progress.step % self.recipe.training.valid_every and not self._is_last(progress.step):
+        if not self.ending.validates(progress.step, self.history):
             return
         with self.workers.errors_from_first():  # a model that has diverged has no outputs to validate
             self.meter.check(progress)
         began = time.monotonic()
         self.report.busy("validating")
-        with self.workers.full_model(self.model, self._validated_weights()) as model:
+        with self.workers.full_model(self.model, self.validated_weights()) as model:
             found = self.workers.broadcast(lambda: self._look(model, progress))
         self.history, self.unvalidated = found or self.history, found is None
         self.meter.pause(time.monotonic() - began)
@@ -246,24 +246,25 @@ class Run:
             self.files.write_model(model, found, f"step {progress.step:,}")
         return self.history
 
-    def _validated_weights(self) -> dict[str, torch.Tensor] | None:
+    def validated_weights(self) -> dict[str, torch.Tensor] | None:
         """The weights to validate: the moving average if it will be the final model, else None for the current
         weights.
         """
         return self.state.ema.weights if self.recipe.training.averages else None
 
-    def validate(self, model: nn.Module) -> ValidationResult:
+    def validate(self, model: nn.Module, validation: Validation | None = None) -> ValidationResult:
         with self.plan.context(self.workers.device):
-            return self.validation.run(model)
+            return (validation or self.validation).run(model)
 
-    def final_search(self, model: nn.Module) -> tuple[Any, str] | None:
-        """The search settings chosen for the final model."""
+    def final_search(self, model: nn.Module, seconds: float | None) -> tuple[Any, str] | None:
+        """The search settings chosen for the final model, within some seconds if given, and a sentence."""
         with self.plan.context(self.workers.device):
-            return self.task.final_search(self.recipe, model, self.validation)
+            return self.task.final_search(self.recipe, model, self.validation, seconds)
 
     def _write_checkpoint(self) -> None:
         parts = [gather(own, self.workers.first) for own in self.state.tensors()]
         self.history.seconds, self.history.validation = self.ending.spent(), self.ending.validation
+        self.history.pace = self.ending.seconds_per_step(self.step) or self.ending.pace
         order = self.plan.order(self.recipe.training)
         state = {"place": list(self.position), "order": order, "record": dataclasses.asdict(self.history)}
         state["unvalidated"] = self.unvalidated  # then a resumed run begins with the validation
@@ -297,4 +298,5 @@ class Run:
             total = dataclasses.replace(self.recipe.training, time=f"{round(self.ending.budget)}s")
             self.recipe = dataclasses.replace(self.recipe, training=total)
         self.position, changed = position_of(state, self.plan.order(self.recipe.training))
-        return [*messages, f"Continuing from step {self.step:,}.", *changed]
+        short = [one] if (one := self.ending.too_short(self.step, self.history)) else []
+        return [*messages, f"Continuing from step {self.step:,}.", *changed, *short]

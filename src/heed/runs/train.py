@@ -36,6 +36,10 @@ def run(
     with messages about damage. `command` is what a time budget includes besides training.
     """
     command = command or Command(time.monotonic())
+
+    def spent() -> float:
+        return time.monotonic() - command.began
+
     showing, tell = tell, lambda what, done: (warn or say)(what) if done is None else showing(what, done)
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
@@ -48,7 +52,7 @@ def run(
                 f"training.time is {recipe.training.time!r}, which extends a resumed run: remove the +, or add --resume"
             )
         workers.broadcast(lambda: check_new(folder, again))  # before the corpus is read to choose settings
-        recipe = workers.broadcast(lambda: complete(recipe, folder, again, device, tell, say))
+        recipe = workers.broadcast(lambda: complete(recipe, folder, again, device, tell, say, spent))
         base = workers.first_before_others(lambda: open_base(recipe, folder, again))
         teachers = workers.first_before_others(lambda: open_teachers(recipe))
         recipe = with_base_search(recipe, base)

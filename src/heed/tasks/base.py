@@ -206,17 +206,19 @@ class Task(ABC):
         """Files of the prepared data to keep in the run folder."""
         return ()
 
-    def final_search(self, recipe: Any, model: nn.Module, validation: Validation) -> tuple[Any, str] | None:
-        """Search settings of the finished model chosen on the validation set, and a sentence; None keeps the
-        recipe's.
+    def final_search(
+        self, recipe: Any, model: nn.Module, validation: Validation, seconds: float | None = None
+    ) -> tuple[Any, str] | None:
+        """Search settings of the finished model chosen on the validation set, within some seconds if given, and a
+        sentence; None keeps the recipe's, and so does None as settings.
         """
         return None
 
-    def final_cost(self, prepared: Prepared, validation: Validation, beam: int, tuned: bool) -> float:
+    def final_costs(self, prepared: Prepared, validation: Validation, beam: int, tuned: bool) -> tuple[float, float]:
         """What `final_search` and `final_files` take, in validations. `beam` is that of the search settings; a `tuned`
         model, trained before, gets no files.
         """
-        return 0.0
+        return 0.0, 0.0
 
     def final_files(self, model: nn.Module, prepared: Prepared, validation: Validation) -> dict[str, str]:
         """Additional text files of the finished model folder, by name."""

@@ -1,6 +1,7 @@
 """Tuning of the length penalty on the validation set: one beam search, ranked with each, and one more to confirm."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from heed.tasks.validation import sample_rows
 from heed.vocabularies.vocabulary import Pair
 
 ALPHAS = (0.6, 0.8, 1.0, 1.2, 1.4)
+TRIED = 16  # sentences whose search is timed, where time is short
+FEWEST = 50  # sentences: BLEU of fewer says little
 GAIN = 0.2  # points of BLEU from which another penalty is taken: less may be chance
 
 Texts = Sequence[tuple[str, str]]  # sources and references
@@ -72,6 +75,30 @@ def choose(
         if kept >= scores[before] + GAIN:
             return LengthPenalty(alpha, before, {**scores, alpha: kept}, count)
     return LengthPenalty(before, before, scores, count)
+
+
+def affordable(
+    model: nn.Module,
+    sets: Sequence[tuple[Pair, Texts]],
+    search: DecodingConfig,
+    sentences: int,
+    batch_tokens: int,
+    engines: EngineMaker,
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> int:
+    """How many of these sentences `choose` can search twice in this time, as measured on a few of them; 0 if they are
+    too few to choose by.
+    """
+    few, began = max(1, min(sentences, TRIED) // len(sets)), clock()
+    if seconds <= 0:
+        return 0
+    wide = replace(search, nbest=search.beam, stopping="heuristic")
+    for pair, texts in sets:
+        hypotheses(model, pair, [texts[row] for row in sample_rows(len(texts), few)], wide, batch_tokens, engines)
+    took = clock() - began
+    count = int((seconds - took) / (2 * max(took, 1e-9) / (few * len(sets))))
+    return 0 if count < min(sentences, FEWEST) else min(sentences, count)
 
 
 def _bleu(

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -144,19 +145,27 @@ class Translation(TextTask):
         return notes
 
     def final_search(
-        self, recipe: Any, model: nn.Module, validation: "TranslationValidation | DirectionsValidation"
-    ) -> tuple[DecodingConfig, str] | None:
+        self,
+        recipe: Any,
+        model: nn.Module,
+        validation: "TranslationValidation | DirectionsValidation",
+        seconds: float | None = None,
+    ) -> tuple[DecodingConfig | None, str] | None:
         each = list(validation.each.values()) if isinstance(validation, DirectionsValidation) else [validation]
         sets, count = [(own.vocabularies, own.pairs) for own in each], self.settings.tune_length_penalty
         given = recipe.decoding, count, recipe.training.valid_tokens, each[0].engines
-        found = length_penalty.choose(model, sets, *given) if count else None
+        if not count or recipe.decoding.beam == 1 or recipe.decoding.sample:
+            return None
+        if seconds is not None and (count := length_penalty.affordable(model, sets, *given, seconds)) == 0:
+            return None, f"Length penalty kept at {recipe.decoding.length_penalty:g}: no time is left for tuning it."
+        found = length_penalty.choose(model, sets, given[0], count, *given[2:])
         if found is None:
             return None
         return replace(recipe.decoding, length_penalty=found.alpha), found.describe()
 
-    def final_cost(
+    def final_costs(
         self, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation", beam: int, tuned: bool
-    ) -> float:
+    ) -> tuple[float, float]:
         """A beam costs about half as much as its greedy searches; for a shortlist, two sizes are tried, by the plain
         search.
         """
@@ -165,7 +174,8 @@ class Translation(TextTask):
         listed = large and not tuned
         first = next(iter(validation.each.values())) if isinstance(validation, DirectionsValidation) else validation
         each = PLAIN_COST if listed and getattr(first.engines, "fast", False) else 1
-        return (tuning + (3 * each * min(CHECKED, validation.size) if listed else 0)) / validation.size
+        files = 3 * each * min(CHECKED, validation.size) if listed else 0
+        return tuning / validation.size, files / validation.size
 
     def final_files(
         self, model: nn.Module, prepared: Prepared, validation: "TranslationValidation | DirectionsValidation"
@@ -221,6 +231,14 @@ class TranslationValidation:
         scores = {"loss": self.loss(model), "bleu": bleu, "chrf": chrf, "rouge": overlap}
         return ValidationResult(scores, samples, outputs)
 
+    def part(self, count: int) -> "TranslationValidation":
+        """The validation of some of its texts, spread over all."""
+        rows, found = sample_rows(self.size, count), copy(self)
+        found.sources, found.references = ([texts[row] for row in rows] for texts in (self.sources, self.references))
+        found.ids = [[own[row] for row in rows] for own in self.ids]
+        found.size, found.shown = len(rows), []
+        return found
+
     @property
     def pairs(self) -> list[tuple[str, str]]:
         return list(zip(self.sources, self.references, strict=True))
@@ -255,6 +273,10 @@ class DirectionsValidation:
 
     def __init__(self, each: Mapping[str, TranslationValidation]):
         self.each, self.size = each, sum(own.size for own in each.values())
+
+    def part(self, count: int) -> "DirectionsValidation":
+        share = max(1, count // len(self.each))
+        return DirectionsValidation({name: own.part(share) for name, own in self.each.items()})
 
     def run(self, model: nn.Module) -> ValidationResult:
         found = {name: own.run(model) for name, own in self.each.items()}

@@ -7,7 +7,7 @@ from heed.runs.report import training_advice as training
 from heed.runs.report.findings import Advice, Findings
 
 RULES: tuple[Callable[[Findings], Advice | None], ...] = (
-    training.diverged, training.still_improving, training.more_patience, training.best_early, training.overfitted, training.too_small,
+    training.out_of_time, training.diverged, training.still_improving, training.more_patience, training.best_early, training.overfitted, training.too_small,
     outputs.overlap, outputs.wide_interval, outputs.filtered, outputs.unseen_words, outputs.rare_words,
     outputs.length, outputs.loops, outputs.copies, outputs.empty, outputs.numbers, outputs.long_sources,
 )  # fmt: skip

@@ -6,9 +6,10 @@ from heed.runs.report.findings import Advice, Findings
 from heed.runs.report.log import LAST, Points
 from heed.runs.report.settings import can_sample_subwords, either
 from heed.tasks.base import Metric
-from heed.training.duration import as_setting, seconds_of
+from heed.training.duration import as_setting, in_words, seconds_of
 
 IMPROVING = 0.01  # relative gain over the last quarter of training from which it had not converged
+LEAST_TIME = 300.0  # seconds: of a shorter extension, the start, the validations and the report take most
 LOWEST_RATE = 0.05  # of its peak: below it, a schedule has ended, and more steps at that rate change little
 GAP, LEAST_GAP = 0.2, 0.3  # how far the training loss is below the validation loss: in proportion, and in nats
 DIVERGED = 1.1  # how far above its lowest value the training loss may end
@@ -28,8 +29,62 @@ def diverged(f: Findings) -> Advice | None:
     )
 
 
+def out_of_time(f: Findings) -> Advice | None:
+    """A run that its time ended while it still improved: everything else is to be judged when it was trained longer.
+    As in `still_improving`, what the cool-down gained does not count.
+    """
+    if f.log.ended_by != "time" or not f.recipe.training.time or (slope := _slope(f)) is None:
+        return None
+    words = in_words(seconds_of(f.recipe.training.time))
+    return Advice("out of time", f"The run ended because its time, {words}, was over, while {slope}.", *_longer(f))
+
+
+def _slope(f: Findings) -> str | None:
+    """How fast the run improved in the last quarter before the cool-down, if it did: the metric, else the validation
+    loss, else, with fewer than two validations until then, the training loss. Where not even that was logged twice, the
+    first pass over the text says enough.
+    """
+    last, metric = f.log.cooldown_from or f.log.steps, _metric(f)
+    loss = next(own for own in f.recipe.task.metrics if own.name == "loss")._replace(label="validation loss")
+    curves = [(loss if own.name == "loss" else own, f.log.valid.get(own.name, ())) for own in (metric, loss)]
+    validated = [(own, until) for own, points in curves if len(until := [p for p in points if p[0] <= last]) > 1]
+    train = [point for point in f.log.train if point[0] <= last]
+    known = validated or [(loss._replace(label="training loss"), _smooth(train))]
+    if len(known[0][1]) < 2 and f.log.epochs == 1:
+        return f"it was in its first pass over the training text, at step {f.log.steps:,}"
+    return next(filter(None, (_rise(own, points) for own, points in known)), None)
+
+
+def _smooth(points: Points) -> Points:
+    """The mean of each quarter, at its end; the points themselves if there are fewer than two in each."""
+    size = len(points) // 4
+    if size < 2:
+        return points
+    parts = [points[len(points) - (at + 1) * size : len(points) - at * size] for at in (3, 2, 1, 0)]
+    return [(part[-1][0], sum(value for _, value in part) / len(part)) for part in parts]
+
+
+def _rise(metric: Metric, points: Points) -> str | None:
+    """The gain of the last quarter per hundred steps, if the last point is the best and the gain large enough."""
+    if len(points) < 2 or _best(points, metric)[0] != points[-1][0]:
+        return None
+    (start, before), (end, after) = (
+        ([p for p in points if p[0] <= 0.75 * points[-1][0]][-1:] or points[:1])[0],
+        points[-1],
+    )
+    if abs(after - before) < IMPROVING * max(abs(before), 1e-9):
+        return None
+    way = "rose" if after > before else "fell"
+    return (
+        f"the {metric.label} still {way} by {100 * abs(after - before) / (end - start):.{metric.decimals}f} per 100 "
+        f"steps: {before:.{metric.decimals}f} at step {start:,.0f}, {after:.{metric.decimals}f} at step {end:,.0f}"
+    )
+
+
 def still_improving(f: Findings) -> Advice | None:
     """Before the cool-down, if there was one: during it, every run improves."""
+    if f.log.ended_by == "time":
+        return None  # see out_of_time
     found = _last_quarter(f, f.log.cooldown_from or f.log.steps)
     if found is None or found.step_of_best != found.last[0] or found.gain < IMPROVING:
         return None
@@ -47,7 +102,7 @@ def _longer(f: Findings) -> tuple[str, str]:
     if not f.log.finished:
         return "Resume the run: it has not finished.", resume
     if f.log.cooldown_from:
-        spent = seconds_of(f.recipe.training.time) if f.recipe.training.time else f.log.seconds
+        spent = max(LEAST_TIME, seconds_of(f.recipe.training.time) if f.recipe.training.time else f.log.seconds)
         more = f"--time +{as_setting(spent)}" if f.log.ended_by == "time" else steps
         return "Train longer: the run continues from before the learning rate decay.", f"{resume} {more}"
     rates = [rate for _, rate in f.log.rate]
