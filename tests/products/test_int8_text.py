@@ -1,13 +1,14 @@
-"""Text generation in 8-bit integers on a CPU: every search runs on the copy, what measures a model does not, and what
-is said where there is no copy.
+"""Copies of a language model for searches on a CPU, in C code and in 8-bit integers: every search runs on the copy, what
+measures a model does not, and what is said where there is no copy.
 """
 
 import pytest
 import torch
 from torch import nn
 
-from heed.kernels import int8
+from heed.kernels import int8, native
 from heed.kernels.int8_text import Int8Weights
+from heed.kernels.native_text import NativeInt8Weights, NativeTextModel, NativeWeights
 from heed.kernels.text_model import SameWeights, TextModel
 from heed.models import MODELS
 from heed.products import int8_text
@@ -27,12 +28,27 @@ WAYS = [
 ]
 
 
+NO_COMPILER = "there is no C compiler (install gcc)"
+
+
 @pytest.fixture(autouse=True)
 def able(monkeypatch):
     """As on a CPU with the instructions."""
     if int8.unavailable():
         product_of_integers(monkeypatch)
     monkeypatch.setattr(int8, "unavailable", lambda: None)
+
+
+@pytest.fixture(params=["C", "torch"])
+def compiler(request, monkeypatch):
+    """With a compiler for C, and without."""
+    if request.param == "torch":
+        monkeypatch.setattr(native, "unavailable", lambda: NO_COMPILER)
+    return request.param
+
+
+def without_compiler(monkeypatch):
+    monkeypatch.setattr(native, "unavailable", lambda: NO_COMPILER)
 
 
 def generator(engine="int8", name="gpt2", **changes) -> Generator:
@@ -47,15 +63,18 @@ def generator(engine="int8", name="gpt2", **changes) -> Generator:
 
 
 def reference(own: Generator) -> Generator:
-    """The copy as the model of a generator that knows nothing of 8-bit integers."""
-    made = TextModel(own.model, Int8Weights)
+    """The copy as the model of a generator that knows nothing of copies."""
+    if native.unavailable():
+        made = TextModel(own.model, Int8Weights)
+    else:
+        made = NativeTextModel(own.model, NativeInt8Weights)
     made.eval()
     return Generator(made, own.vocabulary)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("name", ["gpt", "gpt2"])
-def test_every_search_runs_on_the_copy(way, name):
+def test_every_search_runs_on_the_copy(way, name, compiler):
     own = generator(name=name)
     prompts = ["the cat", "a dog saw", "it"]
     assert own.generate_many(prompts, length=9, **way) == reference(own).generate_many(prompts, length=9, **way)
@@ -101,17 +120,32 @@ def test_what_measures_the_model_stays_in_float32():
 
 
 @pytest.mark.parametrize("engine", ["auto", "torch"])
-def test_other_engines_have_no_copy_of_a_small_model(engine):
+def test_a_small_model_runs_in_float32(engine, monkeypatch):
+    if engine == "auto":
+        without_compiler(monkeypatch)
     own = generator(engine)
-    assert isinstance(own.searched.output, SameWeights) and own.search_engine_name == "torch"
+    assert type(own.searched.output) is SameWeights and own.search_engine_name == "torch"
     plain = Generator(own.model, own.vocabulary)
-    plain.plain = None
+    plain.copies = []
     for way in WAYS:
         assert own.generate("the cat", length=40, **way) == plain.generate("the cat", length=40, **way)
 
 
-def test_a_model_in_training_runs_as_it_is():
-    own = generator("torch")
+@pytest.mark.parametrize("name", ["gpt", "gpt2"])
+def test_with_a_compiler_a_small_model_runs_in_c(name):
+    own, exact = generator("auto", name), generator("torch", name)
+    assert type(own.searched.output) is NativeWeights and (own.engine_name, own.search_engine_name) == ("torch", "native")
+    for way in WAYS:
+        found, expected = (model.generate("the cat", length=40, **way) for model in (own, exact))
+        assert [one.text for one in found] == [one.text for one in expected]
+        assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-4)
+        assert generator("native", name).generate("the cat", length=40, **way) == found
+    assert own.score(LINES) == exact.score(LINES)
+
+
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_a_model_in_training_runs_as_it_is(engine):
+    own = generator(engine)
     own.model.train()
     assert own.searched is own.model
 
@@ -119,13 +153,15 @@ def test_a_model_in_training_runs_as_it_is():
 def test_a_large_model_is_copied_without_being_asked(monkeypatch):
     monkeypatch.setattr(int8_text, "LARGE", sum(weight.numel() for weight in generator().model.parameters()))
     own = generator("auto")
-    assert isinstance(own.searched.output, Int8Weights) and own.search_engine_name == "int8"
+    assert isinstance(own.searched.output, NativeInt8Weights) and own.search_engine_name == "int8"
     assert own.generate("the cat", length=9, seed=4) == generator().generate("the cat", length=9, seed=4)
     assert own.score(LINES) == generator("torch").score(LINES)
     exact = generator("torch")
-    assert isinstance(exact.searched.output, SameWeights) and exact.search_engine_name == "torch"
+    assert type(exact.searched.output) is SameWeights and exact.search_engine_name == "torch"
+    without_compiler(monkeypatch)
+    assert type(generator("auto").searched.output) is Int8Weights
     monkeypatch.setattr(int8, "unavailable", lambda: "this CPU is too old")
-    assert isinstance(own.searched.output, SameWeights) and own.search_engine_name == "torch"
+    assert type(own.searched.output) is SameWeights and own.search_engine_name == "torch"
 
 
 def test_a_large_model_that_cannot_be_copied_runs_as_it_is(monkeypatch):
@@ -137,12 +173,12 @@ def test_a_large_model_that_cannot_be_copied_runs_as_it_is(monkeypatch):
     own = generator("auto")
     with pytest.warns(UserWarning, match="the model cannot be quantized, using float32, which is slower: no memory"):
         found = own.generate("the cat", length=5, seed=4)
-    assert found == generator("torch").generate("the cat", length=5, seed=4)
+    assert found == generator("native").generate("the cat", length=5, seed=4)
 
 
 def test_the_copy_is_made_once_and_again_after_the_weights_have_changed():
     own = generator()
-    assert own.int8.copy is None, "not before the first search"
+    assert own.copies[0].copy is None, "not before the first search"
     first = own.searched
     assert own.searched is first
     with torch.no_grad():
@@ -156,6 +192,12 @@ def test_without_the_instructions_it_is_refused(monkeypatch):
         generator()
 
 
+def test_without_a_compiler_c_is_refused(monkeypatch):
+    without_compiler(monkeypatch)
+    with pytest.raises(ValueError, match=r"^engine is 'native', but there is no C compiler \(install gcc\): use torch$"):
+        generator("native")
+
+
 def test_models_without_a_copy_are_refused():
     system = MODELS["rnn-lm"]
     vocabulary = words.learn(LINES, SubwordsConfig(kind="words", least=1))
@@ -164,7 +206,7 @@ def test_models_without_a_copy_are_refused():
         ValueError, match=r"^engine is 'int8', but it does not support this RNNLanguageModel: use torch$"
     ):
         own.use("int8")
-    with pytest.raises(ValueError, match=r"^engine is 'int4'; it must be auto, torch, int8 or ctranslate2$"):
+    with pytest.raises(ValueError, match=r"^engine is 'int4'; it must be auto, torch, native, int8 or ctranslate2$"):
         own.use("int4")
 
 

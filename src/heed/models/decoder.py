@@ -46,8 +46,10 @@ class TextState:
         joined = TextState(StackCache(len(states[0].cache)))
         for i, own in enumerate(joined.cache):
             caches = [state.cache[i].attention for state in states]
-            own.attention.k, joined.padding = join_left_padded([cache.k for cache in caches], rows, 2)
-            own.attention.v, _ = join_left_padded([cache.v for cache in caches], rows, 2)
+            k, joined.padding = join_left_padded([cache.k for cache in caches], rows, 2)
+            v, _ = join_left_padded([cache.v for cache in caches], rows, 2)
+            if k is not None:
+                own.attention.set(k, v)
         return joined
 
 

@@ -17,40 +17,66 @@ class Cache:
     """
 
     def __init__(self):
-        self.k: Tensor | None = None
-        self.v: Tensor | None = None
-        self._rooms: list[Tensor | None] = [None, None]
+        self.length = 0  # positions in use
+        self._rooms: tuple[Tensor, Tensor] | None = None
 
     def __len__(self) -> int:
-        return 0 if self.k is None else self.k.shape[2]
+        return self.length
 
     def __bool__(self) -> bool:
         return True  # an empty cache is still a cache
 
-    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        if self.k is not None:
-            k, v = self._extended(0, self.k, k), self._extended(1, self.v, v)
-        self.k, self.v = k, v
-        return k, v
+    @property
+    def k(self) -> Tensor | None:
+        return None if self._rooms is None else self._rooms[0][:, :, : self.length]
 
-    def _extended(self, which: int, held: Tensor, new: Tensor) -> Tensor:
-        """`held` with `new` after it."""
-        if not torch.is_inference_mode_enabled():
-            return torch.cat([held, new], dim=2)
-        room, (rows, heads, before, width), length = self._rooms[which], held.shape, held.shape[2] + new.shape[2]
-        if room is None or room.data_ptr() != held.data_ptr() or room.shape[2] < length:
-            room = self._rooms[which] = held.new_empty(rows, heads, length + ROOM, width)
-            room[:, :, :before] = held
-        room[:, :, before:length] = new
-        return room[:, :, :length]
+    @property
+    def v(self) -> Tensor | None:
+        return None if self._rooms is None else self._rooms[1][:, :, : self.length]
+
+    def set(self, k: Tensor, v: Tensor) -> None:
+        """Replace all keys and values."""
+        self._rooms, self.length = (k, v), k.shape[2]
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        if self._rooms is None:
+            self.set(k, v)
+        elif not torch.is_inference_mode_enabled():
+            self.set(torch.cat([self.k, k], dim=2), torch.cat([self.v, v], dim=2))
+        else:
+            before, length = self.length, self.length + k.shape[2]
+            for room, new in zip(self.rooms(length), (k, v), strict=True):
+                room[:, :, before:length] = new
+            self.length = length
+        return self.k, self.v
+
+    def rooms(self, length: int) -> tuple[Tensor, Tensor]:
+        """Keys and values with room for `length` positions; positions follow each other in memory."""
+        self._rooms = tuple(self._room(room, length) for room in self._rooms)
+        return self._rooms
+
+    def _room(self, held: Tensor, length: int) -> Tensor:
+        if held.shape[2] >= length and held.stride(3) == 1 and held.stride(2) == held.shape[3]:
+            return held
+        room = held.new_empty(*held.shape[:2], length + ROOM, held.shape[3])
+        room[:, :, : self.length] = held[:, :, : self.length]
+        return room
 
     def reorder(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order, as beam search does at each step."""
-        self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
+        self._rooms = tuple(self._kept(room, rows) for room in self._rooms)
+
+    def _kept(self, held: Tensor, rows: Tensor) -> Tensor:
+        if not torch.is_inference_mode_enabled():
+            return held[:, :, : self.length].index_select(0, rows)
+        room = held.new_empty(len(rows), *held.shape[1:])
+        torch.index_select(held[:, :, : self.length], 0, rows, out=room[:, :, : self.length])
+        return room
 
     def drop(self, positions: int) -> None:
         """Drop the first positions."""
-        self.k, self.v = self.k[:, :, positions:], self.v[:, :, positions:]
+        self._rooms = tuple(room[:, :, positions:] for room in self._rooms)
+        self.length -= positions
 
 
 @dataclass

@@ -17,7 +17,7 @@ from heed.models.package import Package
 from heed.products.attribution import Attribution, attribute
 from heed.products.ctranslate2_text import TextEngine
 from heed.products.cuda_text import CudaTextEngine, cuda_engine
-from heed.products.int8_text import Int8TextModel, SearchCopy, int8_engine
+from heed.products.int8_text import search_copies
 from heed.products.product import Product, as_texts, single
 from heed.products.prompts import Prompt, describe_overflow, make_prompt
 from heed.products.search import steps
@@ -42,8 +42,7 @@ class Generator(Product):
         self.model, self.vocabulary, self.facts = model.eval(), vocabulary, facts or {}
         self.special = vocabulary.special
         self.engine: TextEngine | CudaTextEngine | None = None
-        self.int8: Int8TextModel | None = None
-        self.plain = SearchCopy(self.model)
+        self.copies = search_copies(self.model, "torch")
         self.code: str | None = None  # the control code that texts begin with
 
     @classmethod
@@ -54,12 +53,12 @@ class Generator(Product):
         return generator
 
     def use(self, engine: str, kind: str | None = None) -> None:
-        """Choose the engine: "torch", "int8" (searches with weights in 8-bit integers, on a CPU with instructions for
-        them), "auto" (CUDA graphs in bfloat16 on an NVIDIA GPU, and int8 for large models on a CPU), or "ctranslate2"
-        for a GPT-2 on the CPU. Searches that it does not support run on torch. `kind` is the format of CTranslate2's
-        weights (default: float32).
+        """Choose the engine: "torch", "native" (searches in C code on a CPU), "int8" (the same with weights in 8-bit
+        integers, on a CPU with instructions for them), "auto" (CUDA graphs in bfloat16 on an NVIDIA GPU; on a CPU int8
+        for large models and native for others), or "ctranslate2" for a GPT-2 on the CPU. Searches that it does not
+        support run on torch. `kind` is the format of CTranslate2's weights (default: float32).
         """
-        self.int8 = int8_engine(self.model, engine)
+        self.copies = search_copies(self.model, engine)
         self.engine = cuda_engine(self.model, self.vocabulary) if engine == "auto" else None
         if engine == "ctranslate2":
             self.engine = TextEngine(self.model, self.vocabulary, kind)
@@ -104,13 +103,14 @@ class Generator(Product):
 
     @property
     def search_engine_name(self) -> str:
-        """The same for searches, which may run in 8-bit integers while scores are in float32."""
-        return "int8" if self.int8 is not None and self.int8.supported() else self.engine_name
+        """The same for searches, which may run on a copy while scores are the model's own."""
+        found = next((own.name for own in self.copies if own.supported()), "torch")
+        return self.engine_name if found == "torch" else found
 
     @property
     def searched(self) -> nn.Module:
         """The model that searches run on: one of its copies for them, where there are any."""
-        return next((own.copy for own in (self.int8, self.plain) if own is not None and own.takes()), self.model)
+        return next((own.copy for own in self.copies if own.takes()), self.model)
 
     @property
     def device(self) -> torch.device:

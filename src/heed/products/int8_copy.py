@@ -16,6 +16,8 @@ class Int8Copy:
     copied runs as it is.
     """
 
+    name = "int8"  # of the engine
+
     def __init__(self, model: nn.Module, required: bool = False):
         self.model, self.required, self.lock = model, required, threading.Lock()
         self.copy: Any = None
@@ -31,11 +33,17 @@ class Int8Copy:
             return self.copy is not None
 
     def supported(self) -> bool:
-        if reason := unsupported(self.model):
-            if self.required:
-                raise ValueError(f"engine is 'int8', but {reason}: use torch")
-            return False
-        return True
+        self.check()
+        return not self.model.training and self.lacking() is None
+
+    def check(self) -> None:
+        """Refuse a model that cannot be copied if the copy is required."""
+        if self.required and (reason := self.lacking()):
+            raise ValueError(f"engine is {self.name!r}, but {reason}: use torch")
+
+    def lacking(self) -> str | None:
+        """Why the model does not run on this copy, or None if it does."""
+        return unsupported(self.model)
 
     def make(self) -> nn.Module:
         return int8.int8_copy(self.model)
@@ -54,9 +62,16 @@ class Int8Copy:
 
 def unsupported(model: nn.Module) -> str | None:
     """Why a model does not run in int8 here, or None if it does."""
+    if reason := not_in_float32(model) or int8.unavailable():
+        return reason
+    return None if int8.supports(model) else f"it does not support this {type(model).__name__}"
+
+
+def not_in_float32(model: nn.Module) -> str | None:
+    """Why a model is not one in float32 on a CPU, or None if it is."""
     weight = next(model.parameters())
     if weight.device.type != "cpu":
         return f"it only runs on the CPU, and the model is on {weight.device}"
     if weight.dtype != torch.float32:
-        return f"it quantizes float32, and the model is in {str(weight.dtype).removeprefix('torch.')}"
-    return int8.unavailable() or (None if int8.supports(model) else f"it does not support this {type(model).__name__}")
+        return f"it needs a model in float32, and this one is in {str(weight.dtype).removeprefix('torch.')}"
+    return None
