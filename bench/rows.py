@@ -197,6 +197,7 @@ def text_systems(row: TextRow, device: str) -> list[System]:
         return [own, theirs, System("transformers-static", "text_transformers", "static", "transformers", number)]
     return [
         own._replace(number="int8"),  # on a CPU with instructions for them
+        System("heed-native", "text_heed", "native"),
         System("heed-torch", "text_heed", "torch"),
         System("heed-ctranslate2", "text_heed", "ctranslate2"),
         theirs,

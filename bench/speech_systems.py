@@ -14,7 +14,7 @@ from heed.convert import speech2text
 from heed.data.audio.batches import SpeechBatch, collate
 from heed.data.batching import plan
 from heed.decoding.beam import beam_search
-from heed.decoding.limits import ban_tokens, end_at_limit
+from heed.decoding.limits import BanTokens, end_at_limit
 from heed.decoding.speech import JointSteps, ctc_logp
 from heed.models.speech_transformer import SpeechTransformer, SpeechTransformerConfig
 from heed.products.product import in_batches
@@ -149,7 +149,7 @@ def our_decoding(
         found = beam_search(
             steps, steps.start(memory, counts, ctc_logp(model, memory) if ctc else None), longest,
             first=EOS, last=EOS, beams=beams, nbest=1, alpha=0.0, scored=True,
-            rules=[ban_tokens(SPECIAL.never), not_before(longest), end_at_limit(longest, EOS)],
+            rules=[BanTokens(SPECIAL.never), not_before(longest), end_at_limit(longest, EOS)],
         )  # fmt: skip
         return [list(texts[0].tokens) for texts in found]
 

@@ -33,6 +33,7 @@ TRAINING = {
     "threads": 1,
     "device": "cpu",
     "samples": 1,
+    "valid_engine": "torch",  # which a run on a CPU chooses
 }
 
 

@@ -15,7 +15,7 @@ from heed.convert import ctranslate2 as out
 from heed.convert import huggingface
 from heed.decoding.beam import beam_search
 from heed.decoding.config import DecodingConfig
-from heed.decoding.limits import ban_tokens
+from heed.decoding.limits import BanTokens
 from heed.decoding.ranking import length_power, stop_exact, stop_first
 from heed.models import folder as model_folder
 from heed.models.marian import Marian
@@ -123,7 +123,7 @@ def searched(package, ids, **how):
     """Heed's search on ids, with the part of each rule that CTranslate2 has too."""
     special = package.vocabularies[1].special
     state, longest = ModelBundle([package.model], package.vocabularies).start(ids), torch.full((len(ids),), MOST)
-    rules = [ban_tokens(special.never)] if isinstance(package.model, Marian) else []
+    rules = [BanTokens(special.never)] if isinstance(package.model, Marian) else []
     common = {
         "first": special.first,
         "last": special.last,

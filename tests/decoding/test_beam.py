@@ -56,7 +56,7 @@ def allowed(tokens):
 
 
 def test_a_wide_beam_under_rules_finds_the_best_of_what_they_allow(model, texts):
-    rules = [limits.ban_tokens([1]), limits.min_length(2, LAST), limits.no_repeat_ngram(2)]
+    rules = [limits.BanTokens([1]), limits.min_length(2, LAST), limits.no_repeat_ngram(2)]
     found = search(model, texts, [4, 4, 4], beams=4**3 * 5, nbest=3, rules=rules)
     for row in range(3):
         ordered = exhaustive(model, texts, row, 4, 0.6)
@@ -67,7 +67,7 @@ def test_a_wide_beam_under_rules_finds_the_best_of_what_they_allow(model, texts)
 
 def test_a_wide_beam_with_a_prefix_finds_the_best_that_begins_with_it(model, texts):
     forced, longest = [[1], [3, 1, 1], []], [1, 4, 4]
-    rules = [limits.ban_tokens([1]), limits.no_repeat_ngram(1), limits.force_prefix(forced)]
+    rules = [limits.BanTokens([1]), limits.no_repeat_ngram(1), limits.force_prefix(forced)]
     found = search(model, texts, longest, beams=4**3 * 5, rules=rules)
     for row, start in enumerate(forced):
         free = [

@@ -258,7 +258,7 @@ def test_a_forced_prefix_counts_and_takes_room(model, texts):
 
 
 def test_the_tokens_of_a_term_are_free_of_other_rules(model, texts):
-    rules = [limits.no_repeat_ngram(1), limits.ban_tokens([0])]
+    rules = [limits.no_repeat_ngram(1), limits.BanTokens([0])]
     terms = [[term((1, 1))], [term((2, 3)), term((3, 2))], []]
     for own, wanted in zip(search(model, texts, [7, 7, 7], terms, rules=rules, beams=4), terms, strict=True):
         assert contains(own[0].tokens, wanted)

@@ -48,7 +48,7 @@ def translated(theirs, nbest, **options):
 
 def ours(model, nbest, length_penalty, stop=stop_first, rules=(), least=1):
     """At least one word, and what may not be said is left out before probabilities are taken."""
-    rules = [limits.ban_tokens([PAD]), limits.min_length(least, LAST), *rules]
+    rules = [limits.BanTokens([PAD]), limits.min_length(least, LAST), *rules]
     options = {"beams": 4, "nbest": nbest, "alpha": length_penalty, "penalty": length_power, "stop": stop}
     return searched(beam_search, model, SOURCE, rules=rules, renormalize=True, **options)
 
@@ -72,10 +72,10 @@ def test_without_a_length_penalty_the_best_is_that_of_ctranslate2(model, theirs)
 
 
 LIMITS = {
-    "disable_unk": (True, {"rules": [limits.ban_tokens([UNKNOWN])]}),
+    "disable_unk": (True, {"rules": [limits.BanTokens([UNKNOWN])]}),
     "min_decoding_length": (5, {"least": 5}),
     "no_repeat_ngram_size": (2, {"rules": [limits.no_repeat_ngram(2)]}),
-    "suppress_sequences": ([["w3"], ["w30"]], {"rules": [limits.ban_tokens([3, 30])]}),
+    "suppress_sequences": ([["w3"], ["w30"]], {"rules": [limits.BanTokens([3, 30])]}),
 }
 
 
@@ -86,6 +86,6 @@ def test_limits_are_those_of_ctranslate2(model, theirs, name):
 
 
 def test_greedy_search_is_that_of_ctranslate2(model, theirs):
-    rules = [limits.ban_tokens([PAD]), limits.min_length(1, LAST)]
+    rules = [limits.BanTokens([PAD]), limits.min_length(1, LAST)]
     found = searched(stepwise_search, model, SOURCE, rules=rules, renormalize=True, alpha=1.0, penalty=length_power)
     same(found, translated(theirs, 1, beam_size=1, length_penalty=1.0))

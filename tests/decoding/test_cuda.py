@@ -61,7 +61,7 @@ def plain(model, sources, most, r):
     source = nn.utils.rnn.pad_sequence([torch.tensor(own) for own in sources], batch_first=True)
     valid = torch.arange(source.shape[1]) < torch.tensor([len(own) for own in sources])[:, None]
     most = torch.tensor(most)
-    kept = [limits.ban_tokens(r.never)] if r.never else []
+    kept = [limits.BanTokens(r.never)] if r.never else []
     kept += [limits.min_length(r.min_length, LAST)] if r.min_length else []
     kept += [limits.force_begin(r.prefix)] if r.prefix else []
     kept += [limits.force_end(most, LAST)] if r.force_end else []

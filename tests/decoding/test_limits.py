@@ -32,7 +32,7 @@ def rows(longest=9):
 @settings(max_examples=50, deadline=None)
 @given(rows(), st.sets(st.integers(0, VOCAB - 1)))
 def test_banned_tokens_are_banned_everywhere(tokens_so_far, tokens):
-    assert banned_by(limits.ban_tokens(sorted(tokens)), tokens_so_far) == [tokens] * len(tokens_so_far)
+    assert banned_by(limits.BanTokens(sorted(tokens)), tokens_so_far) == [tokens] * len(tokens_so_far)
 
 
 @settings(max_examples=50, deadline=None)
@@ -100,14 +100,14 @@ def log_probs(*rules, renormalize=False):
 def test_what_is_banned_keeps_its_share_unless_the_rest_is_renormalized():
     p = LOGITS.softmax(dim=-1)
     p[:, 2] = 0
-    torch.testing.assert_close(log_probs(limits.ban_tokens([2])).exp(), p, rtol=0, atol=1e-10)
+    torch.testing.assert_close(log_probs(limits.BanTokens([2])).exp(), p, rtol=0, atol=1e-10)
     shared = p / p.sum(dim=-1, keepdim=True)
-    torch.testing.assert_close(log_probs(limits.ban_tokens([2]), renormalize=True).exp(), shared, rtol=0, atol=1e-10)
+    torch.testing.assert_close(log_probs(limits.BanTokens([2]), renormalize=True).exp(), shared, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("renormalize", [False, True])
 def test_forced_tokens_cost_nothing_and_a_prefix_has_the_models_cost(renormalize):
-    assert log_probs(limits.ban_tokens([1]), limits.force_begin([3, 3, 1])).exp().tolist() == [[0, 1, 0, 0]] * 2
+    assert log_probs(limits.BanTokens([1]), limits.force_begin([3, 3, 1])).exp().tolist() == [[0, 1, 0, 0]] * 2
     ends = log_probs(limits.force_end(torch.tensor([3, 4]), 3), renormalize=renormalize)
     assert ends[0].exp().tolist() == [0, 0, 0, 1]
     torch.testing.assert_close(ends[1], LOGITS.log_softmax(dim=-1)[1], rtol=0, atol=1e-10)
@@ -127,7 +127,7 @@ def test_an_end_at_the_limit_has_the_models_cost():
 
 @pytest.mark.parametrize("renormalize", [False, True])
 def test_where_all_is_banned_nothing_is_likely(renormalize):
-    assert log_probs(limits.ban_tokens(range(VOCAB)), renormalize=renormalize).eq(-torch.inf).all()
+    assert log_probs(limits.BanTokens(range(VOCAB)), renormalize=renormalize).eq(-torch.inf).all()
 
 
 def test_no_rules_change_nothing():

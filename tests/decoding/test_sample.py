@@ -78,7 +78,7 @@ def test_greedy_scores_are_those_of_one_pass(model, texts):
 
 def test_rows_that_have_ended_leave_the_batch(model, texts):
     counting = Counting(model)
-    found = search(counting, texts, [2, 6, 4], rules=[limits.ban_tokens([LAST])])
+    found = search(counting, texts, [2, 6, 4], rules=[limits.BanTokens([LAST])])
     assert [len(h.tokens) for (h,) in found] == [2, 6, 4]
     assert counting.rows == [3, 3, 2, 2, 1, 1]
 
@@ -119,7 +119,7 @@ def test_what_a_sentence_draws_does_not_depend_on_its_batch(model, texts):
 
 
 def test_scores_are_the_models_whatever_the_temperature_and_the_rules(model, texts):
-    choose, rules = random_sampling([1, 2, 3], temperature=3.0, top_k=3), [limits.ban_tokens([2])]
+    choose, rules = random_sampling([1, 2, 3], temperature=3.0, top_k=3), [limits.BanTokens([2])]
     for row, (found,) in enumerate(search(model, texts, LONGEST, choose, rules=rules)):
         source, valid = alone(texts, row)
         logp = model(source, torch.tensor([[FIRST, *found.tokens[:-1]]]), valid).log_softmax(-1)[0]
@@ -184,7 +184,7 @@ def test_the_filter_keeps_the_fewest_tokens_that_are_enough(weights, top_k, top_
 
 
 def test_a_rule_binds_greedy_search_and_sampling(model, texts):
-    rules = [limits.ban_tokens([2, 3])]
+    rules = [limits.BanTokens([2, 3])]
     for choose in (greedy, random_sampling([1, 2, 3], temperature=2.0)):
         for (found,) in search(model, texts, [12, 12, 12], choose, rules=rules):
             assert not {2, 3} & set(found.tokens)

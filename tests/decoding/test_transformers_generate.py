@@ -38,7 +38,7 @@ def generated(model, **options):
 
 
 def ours(model, search=beam_search, rules=(), **options):
-    rules = [limits.ban_tokens([PAD]), *rules]
+    rules = [limits.BanTokens([PAD]), *rules]
     return [own for source in BATCHES for own in searched(search, model, source, rules=rules, **options)]
 
 
@@ -83,7 +83,7 @@ LIMITS = {
     "no_repeat_ngram_size": (2, [limits.no_repeat_ngram(2)]),
     "min_length": (6, [limits.min_length(5, LAST)]),  # they count what the decoder is given first
     # transformers ignores that the end may not be said
-    "bad_words_ids": ([[PAD], [3], [17], [30], [40], [LAST]], [limits.ban_tokens([3, 17, 30, 40])]),
+    "bad_words_ids": ([[PAD], [3], [17], [30], [40], [LAST]], [limits.BanTokens([3, 17, 30, 40])]),
     "forced_bos_token_id": (9, [limits.force_begin([9])]),
     "forced_eos_token_id": (LAST, [limits.force_end(torch.full((100,), LONGEST), LAST)]),
 }
@@ -131,5 +131,5 @@ def test_each_setting_matters():
     assert differing(plain(1.0, False), plain(1.0, True)) > 20
     assert differing(plain(2.0, False), plain(2.0, "never")) > 20
     assert differing(plain(1.0, False), by_beam(1.0, False, penalty=wu_penalty)) > 20
-    whole, shared = (by_beam(1.0, False, rules=[limits.ban_tokens([30])], renormalize=way) for way in (False, True))
+    whole, shared = (by_beam(1.0, False, rules=[limits.BanTokens([30])], renormalize=way) for way in (False, True))
     assert differing(whole, shared) > 5

@@ -4,7 +4,7 @@ A rule gets the tokens of each row so far, and the sentence of the batch that ea
 rows in which it allows a single token, which is then certain: its log probability is 0.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -25,7 +25,9 @@ def apply_rules(
     `scored`: the values are not logits but scores, combined from several models.
     """
     logp = logits if scored else logits.log_softmax(dim=-1)
-    if not rules:
+    if not scored and not renormalize and all(isinstance(rule, BanTokens) for rule in rules):
+        for rule in rules:
+            logp.index_fill_(1, rule.on(logp.device), -torch.inf)
         return logp
     banned = torch.zeros_like(logp, dtype=torch.bool)
     certain = [forced for rule in rules if (forced := rule(banned, tokens, sentence)) is not None]
@@ -36,13 +38,19 @@ def apply_rules(
     return logp.masked_fill(banned, -torch.inf)
 
 
-def ban_tokens(ids: Sequence[int]) -> Rule:
+class BanTokens:
     """Ban these tokens everywhere."""
 
-    def rule(banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
-        banned[:, list(ids)] = True
+    def __init__(self, ids: Iterable[int]):
+        self.ids = torch.tensor(list(ids), dtype=torch.long)
 
-    return rule
+    def on(self, device: torch.device) -> Int[Tensor, " ids"]:
+        if self.ids.device != device:
+            self.ids = self.ids.to(device)
+        return self.ids
+
+    def __call__(self, banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+        banned.index_fill_(1, self.on(banned.device), True)
 
 
 def allow_only(allowed: Bool[Tensor, "b vocab"]) -> Rule:

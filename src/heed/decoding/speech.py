@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from heed.decoding.beam import beam_search
 from heed.decoding.ctc import PrefixScores
 from heed.decoding.hypothesis import Hypothesis
-from heed.decoding.limits import ban_tokens, end_at_limit
+from heed.decoding.limits import BanTokens, end_at_limit
 from heed.decoding.steps import State, StepModel
 from heed.nn import masks
 from heed.nn.cache import DecoderState, StackCache
@@ -135,7 +135,7 @@ def search_speech(
         beams=config.beam,
         nbest=config.nbest,
         alpha=config.length_penalty,
-        rules=[ban_tokens(banned), end_at_limit(longest, special.last)],
+        rules=[BanTokens(banned), end_at_limit(longest, special.last)],
         scored=True,
     )
 

@@ -101,10 +101,12 @@ class NativeTextModel(TextModel):
             return super().step(tokens, state)
         tokens, first = tokens.contiguous(), state.padding
         if first is None:
-            places = torch.full_like(tokens, start)
+            places = array("q", [start] * len(tokens))
+            place = places.buffer_info()[0]
         else:
             first = first.contiguous()
             places = start - first
+            place = places.data_ptr()
         pasts = array("q")
         for layer in state.cache:
             k, v = layer.attention.rooms(before + 1)
@@ -112,7 +114,7 @@ class NativeTextModel(TextModel):
         logits = self.described.logits(len(tokens))
         failed = self.step_in_c(
             ctypes.byref(self.described.model), POINTER(pasts.buffer_info()[0]), INT(len(tokens)), INT(before),
-            *addresses(tokens, places, first, logits), torch.get_num_threads(),
+            *addresses(tokens), POINTER(place), *addresses(first, logits), torch.get_num_threads(),
         )  # fmt: skip
         if failed:
             raise MemoryError("there is not enough memory for a step")

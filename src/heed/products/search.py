@@ -120,7 +120,7 @@ def search_rules(
 ) -> list[Rule]:
     """The rules of a search; `extra` ones come before those on how a text begins and ends, which override them."""
     start = forced_start(config, special)
-    rules = [limits.ban_tokens(special.never)] if special.never else []
+    rules = [limits.BanTokens(special.never)] if special.never else []
     if config.min_length:
         rules.append(limits.min_length(len(special.before) + config.min_length, special.last))
     if config.no_repeat:

@@ -91,10 +91,9 @@ def write(
     rows = [_Row(own, decode) for own in prompts for _ in range(draws)]
     for step in steps:
         pieces = []
-        parts = step.sentence, step.tokens[:, -1], step.scores[:, -1], step.ends
         best = _likeliest(step.logp, likely)
-        for i, (number, token, logp, ends) in enumerate(zip(*(part.tolist() for part in parts), strict=True)):
-            row = rows[number]
+        for i, (number, ids, scores, ends) in enumerate(zip(*step[:4], strict=True)):
+            row, token, logp = rows[number], ids[-1], scores[-1]
             previous, text = row.previous, row.add(token, ends)
             others = _candidates(vocabulary, previous, best[i] if best else [], token, text)
             stopped = ends and (stops.found(row.text) or token == last)
