@@ -47,7 +47,7 @@ def test_json_has_the_same(heed, installed):
     found = json.loads(out)
     assert code == 0 and next(iter(found)) == "problems"
     assert found["heed"]["version"] == __version__ and found["cpu"]["threads"] == torch.get_num_threads()
-    assert set(found["engines"]) == {"torch", "ctranslate2", "int8", "CUDA graphs", "fused kernels", "fp8"}
+    assert set(found["engines"]) == {"torch", "ctranslate2", "native", "int8", "CUDA graphs", "fused kernels", "fp8"}
 
 
 def test_what_is_broken_comes_first_and_fails(heed, installed, monkeypatch):

@@ -126,7 +126,9 @@ def test_other_precisions_are_not_quantized():
     expected = image_classifier()
     expected.model.bfloat16()
     assert np.array_equal(auto.probabilities(pixels(2)), expected.probabilities(pixels(2)))
-    with pytest.raises(ValueError, match=r"'int8', but it needs a model in float32, and this one is in bfloat16: use torch$"):
+    with pytest.raises(
+        ValueError, match=r"'int8', but it needs a model in float32, and this one is in bfloat16: use torch$"
+    ):
         asked.probabilities(pixels(2))
 
 

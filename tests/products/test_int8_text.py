@@ -134,7 +134,10 @@ def test_a_small_model_runs_in_float32(engine, monkeypatch):
 @pytest.mark.parametrize("name", ["gpt", "gpt2"])
 def test_with_a_compiler_a_small_model_runs_in_c(name):
     own, exact = generator("auto", name), generator("torch", name)
-    assert type(own.searched.output) is NativeWeights and (own.engine_name, own.search_engine_name) == ("torch", "native")
+    assert type(own.searched.output) is NativeWeights and (own.engine_name, own.search_engine_name) == (
+        "torch",
+        "native",
+    )
     for way in WAYS:
         found, expected = (model.generate("the cat", length=40, **way) for model in (own, exact))
         assert [one.text for one in found] == [one.text for one in expected]
@@ -194,7 +197,9 @@ def test_without_the_instructions_it_is_refused(monkeypatch):
 
 def test_without_a_compiler_c_is_refused(monkeypatch):
     without_compiler(monkeypatch)
-    with pytest.raises(ValueError, match=r"^engine is 'native', but there is no C compiler \(install gcc\): use torch$"):
+    with pytest.raises(
+        ValueError, match=r"^engine is 'native', but there is no C compiler \(install gcc\): use torch$"
+    ):
         generator("native")
 
 

@@ -25,7 +25,9 @@ EXTRAS = {  # of pyproject.toml: the module, and what it is for
     "spark": ("pyspark", "bulk work on a Spark cluster"),
 }
 PROGRAMS = {"espeak-ng": "heed speak-corpus"}
-ENVIRONMENT = ("HEED_CACHE", "HF_HOME", "HF_HUB_OFFLINE", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+ENVIRONMENT = (
+    "HEED_CACHE", "HEED_NATIVE", "CC", "HF_HOME", "HF_HUB_OFFLINE", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES",
+)  # fmt: skip
 LITTLE = 2e9  # bytes of free disk
 
 
@@ -203,8 +205,10 @@ def _engines(gpu: bool) -> dict[str, str]:
 
         found["ctranslate2"] = f"yes: {', '.join(sorted(ctranslate2.get_supported_compute_types('cpu')))}"
     if "torch" in sys.modules:
-        from heed.kernels import int8
+        from heed.kernels import int8, native
 
+        lacking = native.unavailable()
+        found["native"] = f"no: {lacking}" if lacking else "yes: generated text, in C"
         lacking = int8.unavailable()
         found["int8"] = f"no: {lacking}" if lacking else "yes: images and generated text"
     if not gpu:

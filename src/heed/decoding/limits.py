@@ -49,7 +49,9 @@ class BanTokens:
             self.ids = self.ids.to(device)
         return self.ids
 
-    def __call__(self, banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]) -> None:
+    def __call__(
+        self, banned: Bool[Tensor, "r vocab"], tokens: Int[Tensor, "r t"], sentence: Int[Tensor, " r"]
+    ) -> None:
         banned.index_fill_(1, self.on(banned.device), True)
 
 

@@ -12,7 +12,7 @@ from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule, apply_rules
 from heed.decoding.ranking import Penalty, wu_penalty
 from heed.decoding.steps import State, StepModel, Stops
-from heed.models.outputs import NOT_FINITE
+from heed.models.outputs import check_outputs
 
 Choose = Callable[[Tensor, Sequence[int]], Tensor]  # (log-probabilities, the sentence of each row) -> tokens
 
@@ -127,8 +127,10 @@ def search_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
                 own.append(token)
             for own, score in zip(scores, logp.gather(1, previous[:, None]).flatten().tolist(), strict=True):
                 own.append(score)
-            if any(own[-1] != own[-1] for own in scores):  # one output that is no number makes all of its row so
-                raise ValueError(NOT_FINITE)
+            if not all(
+                math.isfinite(own[-1]) for own in scores
+            ):  # one output that is no number makes all of its row so
+                check_outputs(logp.amax(dim=-1), infinite=True)  # which is NaN if one of them is
             tokens = torch.cat([tokens, previous[:, None]], dim=1)
             pairs = zip(words, sentence, strict=True)
             ends = [own[-1] == last or len(own) >= most[i] for own, i in pairs]
