@@ -64,10 +64,7 @@ def generator(engine="int8", name="gpt2", **changes) -> Generator:
 
 def reference(own: Generator) -> Generator:
     """The copy as the model of a generator that knows nothing of copies."""
-    if native.unavailable():
-        made = TextModel(own.model, Int8Weights)
-    else:
-        made = NativeTextModel(own.model, NativeInt8Weights)
+    made = TextModel(own.model, Int8Weights) if native.unavailable() else NativeTextModel(own.model, NativeInt8Weights)
     made.eval()
     return Generator(made, own.vocabulary)
 

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, Int8
 from torch import Tensor, nn
 
 from heed.kernels import int8, native
-from heed.kernels.int8_text import FINE, Int8Weights
+from heed.kernels.int8_text import Int8Weights
 from heed.kernels.text_model import SameWeights, TextModel, Weights
 from heed.nn.positions import Learned, Sinusoidal
 from heed.nn.transformer import gelu_tanh

@@ -19,9 +19,9 @@
 #else
 #define LANES 4
 #endif
-#define SUMS 4 /* of each dot product at the same time: one waits for the sum before it */
+#define STREAMS 4  /* of weights that are read at the same time */
 #define TOGETHER 4 /* rows for which a weight is read once */
-#define AHEAD 4096 /* bytes of weights that are fetched before they are needed */
+#define AHEAD 2048 /* bytes of a stream that are fetched before they are needed */
 #define INLINE static inline __attribute__((always_inline))
 
 #if defined(__FP_FAST_FMAF)
@@ -104,54 +104,65 @@ INLINE lanes read_bytes(const int8_t *at) { /* compilers convert vectors of byte
 #endif
 }
 
-/* The dot products of one row of weights with n rows of x. */
-INLINE void dots(const void *weight, int is_bytes, int64_t dim, const float *x, int n, float *found) {
-    const float *floats = weight;
-    const int8_t *small = weight;
-    const int64_t ahead = is_bytes ? AHEAD : AHEAD / 4;
-    lanes sums[TOGETHER][SUMS] = {{{0}}};
-    int64_t i = 0;
-    for (; i + SUMS * LANES <= dim; i += SUMS * LANES) {
-        for (int64_t line = 0; line < SUMS * LANES; line += is_bytes ? 64 : 16)
-            __builtin_prefetch(is_bytes ? (const void *)(small + i + line + ahead) : (const void *)(floats + i + line + ahead));
-#pragma GCC unroll 4
-        for (int s = 0; s < SUMS; s++) {
-            const int64_t at = i + s * LANES;
-            const lanes w = is_bytes ? read_bytes(small + at) : read_floats(floats + at);
-#pragma GCC unroll 4
-            for (int r = 0; r < n; r++) sums[r][s] += w * read_floats(x + r * dim + at);
-        }
-    }
-    for (; i + LANES <= dim; i += LANES) {
-        const lanes w = is_bytes ? read_bytes(small + i) : read_floats(floats + i);
-#pragma GCC unroll 4
-        for (int r = 0; r < n; r++) sums[r][0] += w * read_floats(x + r * dim + i);
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < n; r++) {
-        float sum = sum_of((sums[r][0] + sums[r][1]) + (sums[r][2] + sums[r][3]));
-        for (int64_t j = i; j < dim; j++) sum = MULTIPLY_ADD(is_bytes ? (float)small[j] : floats[j], x[r * dim + j], sum);
-        found[r] = sum;
-    }
+INLINE lanes read_weights(const char *at, int is_bytes) {
+    return is_bytes ? read_bytes((const int8_t *)at) : read_floats((const float *)at);
 }
 
-INLINE void rows_of(const linear *l, int is_bytes, const float *x, int64_t o, int n, float *y, int64_t stride) {
-    float found[TOGETHER];
-    const char *weight = l->weight;
-    dots(weight + o * l->in * (is_bytes ? 1 : 4), is_bytes, l->in, x, n, found);
-    const float scale = is_bytes ? l->scale[o] : 1.0f, bias = l->bias ? l->bias[o] : 0.0f;
-    for (int r = 0; r < n; r++) y[r * stride + o] = MULTIPLY_ADD(found[r], scale, bias);
+/* The outputs o, o + apart, ... of n rows of x. Rows of weights that are far apart are streams of their own, which memory
+ * delivers faster than one. */
+INLINE void products(const linear *l, int is_bytes, const float *x, int64_t o, int64_t apart, int n, float *y, int64_t stride) {
+    const int64_t dim = l->in, size = is_bytes ? 1 : 4, line = 64 / size;
+    const char *weights[STREAMS];
+    for (int s = 0; s < STREAMS; s++) weights[s] = (const char *)l->weight + (o + s * apart < l->out ? o + s * apart : o) * dim * size;
+    lanes sums[STREAMS][TOGETHER] = {{{0}}}, own[TOGETHER];
+    int64_t i = 0;
+    for (; i + line <= dim; i += line) {
+#pragma GCC unroll 4
+        for (int s = 0; s < STREAMS; s++) __builtin_prefetch(weights[s] + i * size + AHEAD);
+#pragma GCC unroll 16
+        for (int64_t j = i; j < i + line; j += LANES) {
+#pragma GCC unroll 4
+            for (int r = 0; r < n; r++) own[r] = read_floats(x + r * dim + j);
+#pragma GCC unroll 4
+            for (int s = 0; s < STREAMS; s++) {
+                const lanes w = read_weights(weights[s] + j * size, is_bytes);
+#pragma GCC unroll 4
+                for (int r = 0; r < n; r++) sums[s][r] += w * own[r];
+            }
+        }
+    }
+    for (; i + LANES <= dim; i += LANES)
+#pragma GCC unroll 4
+        for (int s = 0; s < STREAMS; s++)
+#pragma GCC unroll 4
+            for (int r = 0; r < n; r++) sums[s][r] += read_weights(weights[s] + i * size, is_bytes) * read_floats(x + r * dim + i);
+#pragma GCC unroll 4
+    for (int s = 0; s < STREAMS; s++) {
+        const int64_t at = o + s * apart;
+        if (at >= l->out) break;
+        const float scale = is_bytes ? l->scale[at] : 1.0f, bias = l->bias ? l->bias[at] : 0.0f;
+#pragma GCC unroll 4
+        for (int r = 0; r < n; r++) {
+            float sum = sum_of(sums[s][r]);
+            for (int64_t j = i; j < dim; j++) {
+                const char *w = weights[s] + j * size;
+                sum = MULTIPLY_ADD(is_bytes ? (float)*(const int8_t *)w : *(const float *)w, x[r * dim + j], sum);
+            }
+            y[r * stride + at] = MULTIPLY_ADD(sum, scale, bias);
+        }
+    }
 }
 
 INLINE void outputs(const linear *l, int is_bytes, const float *x, int64_t rows, float *y, int64_t stride) {
+    const int64_t apart = (l->out + STREAMS - 1) / STREAMS;
 #pragma omp for schedule(static) nowait
-    for (int64_t o = 0; o < l->out; o++) {
+    for (int64_t o = 0; o < apart; o++) {
         int64_t r = 0;
-        for (; r + TOGETHER <= rows; r += TOGETHER) rows_of(l, is_bytes, x + r * l->in, o, TOGETHER, y + r * stride, stride);
+        for (; r + TOGETHER <= rows; r += TOGETHER) products(l, is_bytes, x + r * l->in, o, apart, TOGETHER, y + r * stride, stride);
         const float *rest = x + r * l->in;
-        if (rows - r == 1) rows_of(l, is_bytes, rest, o, 1, y + r * stride, stride);
-        if (rows - r == 2) rows_of(l, is_bytes, rest, o, 2, y + r * stride, stride);
-        if (rows - r == 3) rows_of(l, is_bytes, rest, o, 3, y + r * stride, stride);
+        if (rows - r == 1) products(l, is_bytes, rest, o, apart, 1, y + r * stride, stride);
+        if (rows - r == 2) products(l, is_bytes, rest, o, apart, 2, y + r * stride, stride);
+        if (rows - r == 3) products(l, is_bytes, rest, o, apart, 3, y + r * stride, stride);
     }
 }
 
