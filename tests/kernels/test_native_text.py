@@ -57,7 +57,7 @@ def references(own: nn.Module, weights, rounded) -> tuple[NativeTextModel, TextM
 
 
 @pytest.mark.parametrize("weights", KINDS, ids=["float32", "int8"])
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, native_text.ROWS])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, native_text.INT8_ROWS])
 @pytest.mark.parametrize("name", list(SIZES))
 @torch.inference_mode()
 def test_steps_equal_those_in_torch(name, rows, weights):

@@ -19,7 +19,7 @@ from heed.files import atomic_file, cache_folder
 
 SOURCE = Path(__file__).with_name("text_step.c")
 FLAGS = (
-    "-std=gnu11", "-O3", "-march=native", "-mprefer-vector-width=512", "-fopenmp", "-fPIC", "-Wno-psabi",
+    "-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-mprefer-vector-width=512", "-fopenmp", "-fPIC", "-Wno-psabi",
     "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
 )  # fmt: skip
 PATIENCE = 120  # seconds for the compiler

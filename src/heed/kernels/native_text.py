@@ -17,7 +17,7 @@ from heed.kernels.text_model import SameWeights, TextModel, Weights
 from heed.nn.positions import Learned, Sinusoidal
 from heed.nn.transformer import gelu_tanh
 
-ROWS = 8  # of a step; torch's matrix products are faster for more
+ROWS, INT8_ROWS = 32, 8  # of a step; torch's matrix products are faster for more
 ACTIVATIONS = (gelu_tanh, F.relu)  # by the value of Model.relu
 INT, POINTER = ctypes.c_int64, ctypes.c_void_p
 
@@ -53,12 +53,16 @@ class Matrix(NamedTuple):
 class NativeWeights(SameWeights):
     """The layers themselves, for C."""
 
+    most_rows = ROWS
+
     def matrices(self) -> list[Matrix]:
         return [Matrix(weight, None, bias) for weight, bias in self.parts]
 
 
 class NativeInt8Weights(Int8Weights):
     """Weights in 8-bit integers for C, and in the order that products of many rows read."""
+
+    most_rows = INT8_ROWS
 
     def __init__(self, *layers: nn.Linear | int8.Matrix):
         super().__init__(*layers)
@@ -97,7 +101,7 @@ class NativeTextModel(TextModel):
         before = state.cache.length
         start = max(0, before - self.config.prompt_length)
         able = torch.is_inference_mode_enabled() and before > 0 and start < self.config.max_length
-        if not able or not 0 < len(tokens) <= ROWS:
+        if not able or not 0 < len(tokens) <= self.output.most_rows:
             return super().step(tokens, state)
         tokens, first = tokens.contiguous(), state.padding
         if first is None:
