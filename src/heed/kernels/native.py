@@ -6,6 +6,7 @@ Where there is no compiler, or HEED_NATIVE is 0, everything runs on torch.
 import ctypes
 import hashlib
 import os
+import platform
 import shutil
 import stat
 import subprocess
@@ -67,11 +68,11 @@ def openmp() -> str:
 
 
 def key(compiler: str) -> str:
-    """A hash of all that the result depends on: source, compiler and CPU."""
+    """A hash of all that the result depends on: source, compiler, C library and CPU."""
     about = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     features = [line for line in about if line.split(":")[0].strip().lower() in ("flags", "features", "model name")]
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=PATIENCE).stdout
-    parts = (SOURCE.read_text("utf-8"), *FLAGS, compiler, version, *features)
+    parts = (SOURCE.read_text("utf-8"), *FLAGS, compiler, version, *platform.libc_ver(), *features)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
 
 
