@@ -142,6 +142,68 @@ def test_prompt_vectors_take_no_positions():
 
 
 @torch.inference_mode()
+def test_prompt_vectors_are_read_before_an_empty_text_too():
+    own = small("gpt2", prompt_length=3)
+    texts = [[], [5, 6], []]
+    for made in (NativeTextModel(own), TextModel(own)):
+        together = read(made, texts)
+        found = made.step(torch.tensor([9, 9, 9]), together)
+        for row, text in enumerate(texts):
+            assert torch.allclose(found[row], made.step(torch.tensor([9]), read(made, [text]))[0], atol=1e-5)
+
+
+@torch.inference_mode()
+def test_ids_and_positions_outside_of_the_tables_are_errors():
+    made = NativeTextModel(small("gpt2"))
+    state = read(made, [[1, 2], [3]])
+    for tokens in ([5, 71], [-1, 5]):
+        with pytest.raises(IndexError, match="a token id or a position is outside of the model's tables"):
+            made.step(torch.tensor(tokens), state)
+    expected = made.step(torch.tensor([5, 6]), read(made, [[1, 2], [3]]))
+    assert torch.equal(made.step(torch.tensor([5, 6], dtype=torch.int32), state), expected)
+    state.padding = state.padding + 5
+    with pytest.raises(IndexError):
+        made.step(torch.tensor([5, 6]), state)
+
+
+@torch.inference_mode()
+def test_prompts_in_another_precision_and_other_defaults_are_no_matter():
+    own = small("gpt2")
+    made, expected, tokens = NativeTextModel(own), TextModel(own), torch.arange(8)[None]
+    results = []
+    for part in (made, expected):
+        state = part.start(1)
+        with torch.autocast("cpu", torch.bfloat16):
+            part.hidden_states(tokens[:, :4], state)
+            results.append([part.step(tokens[:, place], state) for place in range(4, 8)])
+    assert all(torch.equal(*pair) for pair in zip(*results, strict=True))
+    state = made.start(1)
+    made.hidden_states(tokens[:, :4], state)
+    before = made.step(tokens[:, 4], state)
+    torch.set_default_dtype(torch.float64)
+    try:
+        state = made.start(1)
+        made.hidden_states(tokens[:, :4], state)
+        assert torch.equal(made.step(tokens[:, 4], state), before)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("rows", [1, native_text.INT8_ROWS, native_text.INT8_ROWS + 1])
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+@torch.inference_mode()
+def test_a_broken_row_of_8_bit_weights_stays_broken(rows, broken):
+    own = small("gpt2")
+    own.tokens.weight[7, 3] = broken
+    made, state = NativeTextModel(own, NativeInt8Weights), own.start(rows)
+    made.hidden_states(torch.full((rows, 2), 3), state)
+    tokens = torch.full((rows,), 3)
+    tokens[0] = 7
+    found = made.step(tokens, state)
+    assert found[0].isnan().any() and (rows == 1 or not found[1:, :7].isnan().any())
+
+
+@torch.inference_mode()
 def test_large_and_broken_numbers_stay_what_they_are():
     own = small("gpt2")
     own.positions.places.weight[2:4] *= 1e4

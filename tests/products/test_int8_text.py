@@ -28,6 +28,7 @@ WAYS = [
 ]
 
 
+compiled = pytest.mark.skipif(native.unavailable() is not None, reason="there is no C code here")
 NO_COMPILER = "there is no C compiler (install gcc)"
 
 
@@ -42,6 +43,8 @@ def able(monkeypatch):
 @pytest.fixture(params=["C", "torch"])
 def compiler(request, monkeypatch):
     """With a compiler for C, and without."""
+    if request.param == "C" and (reason := native.unavailable()):
+        pytest.skip(reason)
     if request.param == "torch":
         monkeypatch.setattr(native, "unavailable", lambda: NO_COMPILER)
     return request.param
@@ -128,6 +131,7 @@ def test_a_small_model_runs_in_float32(engine, monkeypatch):
         assert own.generate("the cat", length=40, **way) == plain.generate("the cat", length=40, **way)
 
 
+@compiled
 @pytest.mark.parametrize("name", ["gpt", "gpt2"])
 def test_with_a_compiler_a_small_model_runs_in_c(name):
     own, exact = generator("auto", name), generator("torch", name)
@@ -150,6 +154,7 @@ def test_a_model_in_training_runs_as_it_is(engine):
     assert own.searched is own.model
 
 
+@compiled
 def test_a_large_model_is_copied_without_being_asked(monkeypatch):
     monkeypatch.setattr(int8_text, "LARGE", sum(weight.numel() for weight in generator().model.parameters()))
     own = generator("auto")
@@ -159,11 +164,13 @@ def test_a_large_model_is_copied_without_being_asked(monkeypatch):
     exact = generator("torch")
     assert type(exact.searched.output) is SameWeights and exact.search_engine_name == "torch"
     without_compiler(monkeypatch)
-    assert type(generator("auto").searched.output) is Int8Weights
+    other = generator("auto")
+    assert type(other.searched.output) is Int8Weights and other.search_engine_name == "int8 in torch"
     monkeypatch.setattr(int8, "unavailable", lambda: "this CPU is too old")
     assert type(own.searched.output) is SameWeights and own.search_engine_name == "torch"
 
 
+@compiled
 def test_a_large_model_that_cannot_be_copied_runs_as_it_is(monkeypatch):
     def fail(*given):
         raise RuntimeError("no memory")

@@ -25,6 +25,8 @@ def apply_rules(
     `scored`: the values are not logits but scores, combined from several models.
     """
     logp = logits if scored else logits.log_softmax(dim=-1)
+    if not rules:
+        return logp
     if not scored and not renormalize and all(isinstance(rule, BanTokens) for rule in rules):
         for rule in rules:
             logp.index_fill_(1, rule.on(logp.device), -torch.inf)

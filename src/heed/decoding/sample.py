@@ -87,7 +87,7 @@ def filter_typical(logp: Float[Tensor, "r vocab"], mass: float) -> Float[Tensor,
 
 class Step(NamedTuple):
     """One step of a stepwise search. By row: its sentence, the tokens so far with scores, whether it ends, and the
-    log-probabilities of all next tokens.
+    log-probabilities of all next tokens. The next step extends the lists of tokens and scores.
     """
 
     sentence: list[int]
@@ -111,7 +111,7 @@ def search_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
 ) -> Iterator[Step]:
     """The steps of a search, on demand. Finished rows leave the batch; `stops` says which end early.
 
-    A step of a language model on a CPU leaves nothing in the caches, so each operator of torch here takes 0.1 ms.
+    A step of a language model evicts everything from the CPU's caches, so each operator of torch here takes 0.1 ms.
     """
     device, most = longest.device, longest.tolist()
     sentence, rows = list(range(len(most))), torch.arange(len(most), device=device)
@@ -127,10 +127,8 @@ def search_steps(  # noqa: PLR0913 (the parts of a search, each by its name)
                 own.append(token)
             for own, score in zip(scores, logp.gather(1, previous[:, None]).flatten().tolist(), strict=True):
                 own.append(score)
-            if not all(
-                math.isfinite(own[-1]) for own in scores
-            ):  # one output that is no number makes all of its row so
-                check_outputs(logp.amax(dim=-1), infinite=True)  # which is NaN if one of them is
+            if not all(math.isfinite(own[-1]) for own in scores):  # one NaN makes its whole row NaN
+                check_outputs(logp.amax(dim=-1), infinite=True)
             tokens = torch.cat([tokens, previous[:, None]], dim=1)
             pairs = zip(words, sentence, strict=True)
             ends = [own[-1] == last or len(own) >= most[i] for own, i in pairs]

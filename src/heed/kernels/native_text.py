@@ -19,6 +19,7 @@ from heed.nn.transformer import gelu_tanh
 
 ROWS, INT8_ROWS = 32, 8  # of a step; torch's matrix products are faster for more
 ACTIVATIONS = (gelu_tanh, F.relu)  # by the value of Model.relu
+OUTSIDE = 2  # what heed_step returns for ids and positions that there are not
 INT, POINTER = ctypes.c_int64, ctypes.c_void_p
 
 
@@ -37,8 +38,8 @@ class Layer(ctypes.Structure):
 class Model(ctypes.Structure):
     _fields_ = (
         ("layers", ctypes.POINTER(Layer)), ("count", INT), ("dim", INT), ("heads", INT), ("width", INT), ("hidden", INT),
-        ("post_norm", INT), ("relu", INT), ("tokens", POINTER), ("positions", POINTER), ("scale", ctypes.c_double),
-        ("last", Norm), ("output", Linear),
+        ("post_norm", INT), ("relu", INT), ("tokens", POINTER), ("positions", POINTER), ("vocabulary", INT), ("length", INT),
+        ("scale", ctypes.c_double), ("last", Norm), ("output", Linear),
     )  # fmt: skip
 
 
@@ -80,7 +81,7 @@ class NativeInt8Weights(Int8Weights):
         return self.products(x.reshape(-1, self.dim)).view(*x.shape[:-1], -1)
 
     def products(self, x: Float[Tensor, "n dim"]) -> Float[Tensor, "n out"]:
-        code, threads, x = native.library(), torch.get_num_threads(), x.contiguous()
+        code, threads, x = native.library(), torch.get_num_threads(), x.float().contiguous()
         count, values = len(x), x.new_empty(2 * len(x), self.dim, dtype=torch.uint8)
         scale, found = x.new_empty(count), x.new_empty(count, self.size)
         code.heed_split(*addresses(x), INT(count), INT(self.dim), *addresses(values, scale), threads)
@@ -103,23 +104,27 @@ class NativeTextModel(TextModel):
         able = torch.is_inference_mode_enabled() and before > 0 and start < self.config.max_length
         if not able or not 0 < len(tokens) <= self.output.most_rows:
             return super().step(tokens, state)
-        tokens, first = tokens.contiguous(), state.padding
+        tokens, first = tokens.long().contiguous(), state.padding
         if first is None:
             places = array("q", [start] * len(tokens))
             place = places.buffer_info()[0]
         else:
-            first = first.contiguous()
+            first = first.long().contiguous()
             places = start - first
             place = places.data_ptr()
         pasts = array("q")
         for layer in state.cache:
             k, v = layer.attention.rooms(before + 1)
+            if not k.dtype == v.dtype == torch.float32:  # the prompt was read under autocast
+                return super().step(tokens, state)
             pasts.extend((k.data_ptr(), v.data_ptr(), *k.stride()[:2], *v.stride()[:2]))
         logits = self.described.logits(len(tokens))
         failed = self.step_in_c(
             ctypes.byref(self.described.model), POINTER(pasts.buffer_info()[0]), INT(len(tokens)), INT(before),
             *addresses(tokens), POINTER(place), *addresses(first, logits), torch.get_num_threads(),
         )  # fmt: skip
+        if failed == OUTSIDE:
+            raise IndexError("a token id or a position is outside of the model's tables")
         if failed:
             raise MemoryError("there is not enough memory for a step")
         for layer in state.cache:
@@ -138,14 +143,15 @@ class Description:
         self.layers = (Layer * len(layers))(*layers)
         self.output = self._linear(*made.output.matrices())
         last = Norm() if stack.norm is None else self._norm(stack.norm)
+        positions = table(own.positions)
         self.model = Model(
             self.layers, len(layers), made.config.dim, made.config.heads, first.width, layers[0].up.out,
             first.after[0], ACTIVATIONS.index(first.activation), self._hold(own.tokens.weight),
-            self._hold(table(own.positions)), own.scale, last, self.output,
+            self._hold(positions), len(own.tokens.weight), len(positions), own.scale, last, self.output,
         )  # fmt: skip
 
     def logits(self, rows: int) -> Float[Tensor, "rows vocab"]:
-        return torch.empty(rows, self.output.out)
+        return torch.empty(rows, self.output.out, dtype=torch.float32, device="cpu")
 
     def _hold(self, part: Tensor | None) -> int | None:
         if part is None:
@@ -175,11 +181,24 @@ def table(positions: nn.Module) -> Float[Tensor, "length dim"]:
 
 def unsupported(model: nn.Module) -> str | None:
     """Why steps of a model are not C code here, or None if they are."""
-    if not int8.supports(model):
+    if not int8.supports(model) or not isinstance(model.positions, Learned | Sinusoidal):
         return f"it does not support this {type(model).__name__}"
-    layers = model.stack.layers
-    kinds = {(type(own.attention), type(own.mlp), own.mlp.body.activation, own.attention.body.width) for own in layers}
-    same = len(kinds) == 1 and layers[0].mlp.body.activation in ACTIVATIONS
-    if not same or not isinstance(model.positions, Learned | Sinusoidal):
+    shapes = [shape(layer) for layer in model.stack.layers]
+    norms = [part for part in model.stack.modules() if isinstance(part, nn.LayerNorm)]
+    known = shapes[0][0] in ACTIVATIONS and all(norm.bias is not None for norm in norms)
+    if not known or any(own != shapes[0] for own in shapes):
         return f"it does not support this {type(model).__name__}"
     return native.unavailable()
+
+
+def shape(layer: Any) -> tuple:
+    """What all layers have in common."""
+    attention, mlp = layer.attention.body, layer.mlp.body
+    return (
+        mlp.activation,
+        type(layer.attention),
+        type(layer.mlp),
+        attention.width,
+        attention.q.weight.shape,
+        mlp.up.weight.shape,
+    )

@@ -1,6 +1,6 @@
 /* One step of a decoder-only language model on a CPU: token ids in, logits out. A step of a few rows reads every weight
- * once and computes little, so memory sets its speed: weights are read as one stream, in float32 or as 8-bit integers,
- * and nothing between two layers returns to Python.
+ * once and computes little, so memory sets its speed: weights, in float32 or as 8-bit integers, are read as a few
+ * long streams, and nothing between two layers returns to Python.
  *
  * What a row becomes does not depend on the other rows. heed/kernels/native_text.py makes the structures.
  */
@@ -25,7 +25,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 #if defined(__FP_FAST_FMAF)
-#define MULTIPLY_ADD fmaf /* said aloud where a compiler might round once for some rows and twice for others */
+#define MULTIPLY_ADD fmaf /* written out, since a compiler might round once for some rows and twice for others */
 #else
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
 #endif
@@ -59,6 +59,7 @@ typedef struct {
     int64_t count, dim, heads, width, hidden;
     int64_t post_norm, relu;
     const float *tokens, *positions;
+    int64_t vocabulary, length; /* their rows */
     double scale; /* of embeddings */
     norm last;    /* after the last layer, if it has weights */
     linear output;
@@ -266,8 +267,11 @@ static void run(const model *m, const past *pasts, int64_t rows, int64_t length,
 }
 
 /* The logits after one more token in each row, which `length` tokens precede. `places` are the positions of the tokens,
- * `first` (or NULL) the first of the keys that belong to a row. 0: done; 1: not enough memory, and nothing is changed. */
+ * `first` (or NULL) the first of the keys that belong to a row. 0: done; otherwise nothing is changed: 1: there is not
+ * enough memory; 2: the model has no such token or position. */
 int heed_step(const model *m, const past *pasts, int64_t rows, int64_t length, const int64_t *tokens, const int64_t *places, const int64_t *first, float *logits, int threads) {
+    for (int64_t r = 0; r < rows; r++)
+        if (tokens[r] < 0 || tokens[r] >= m->vocabulary || places[r] < 0 || places[r] >= m->length) return 2;
     const int64_t inner = m->heads * m->width;
     const int64_t states = rows * (3 * m->dim + 4 * inner + m->hidden), scores = rows * m->heads * (length + 1);
     void *room;
@@ -286,10 +290,13 @@ void heed_split(const float *x, int64_t rows, int64_t dim, uint8_t *values, floa
     for (int64_t r = 0; r < rows; r++) {
         const float *own = x + r * dim;
         uint8_t *high = values + r * dim, *low = values + (rows + r) * dim;
-        float most = 1e-30f;
-#pragma omp simd reduction(max : most)
-        for (int64_t i = 0; i < dim; i++) most = fabsf(own[i]) > most ? fabsf(own[i]) : most;
-        scale[r] = most / 127;
+        float most = 1e-30f, broken = 0; /* NaN if a number is NaN or infinite */
+#pragma omp simd reduction(max : most) reduction(+ : broken)
+        for (int64_t i = 0; i < dim; i++) {
+            most = fabsf(own[i]) > most ? fabsf(own[i]) : most;
+            broken += own[i] * 0;
+        }
+        scale[r] = most / 127 + broken;
         const float inverse = 127 / most;
         for (int64_t i = 0; i < dim; i++) {
             const float exact = own[i] * inverse, upper = rintf(exact);

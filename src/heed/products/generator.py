@@ -104,7 +104,7 @@ class Generator(Product):
     @property
     def search_engine_name(self) -> str:
         """The same for searches, which may run on a copy while scores are the model's own."""
-        found = next((own.name for own in self.copies if own.supported()), "torch")
+        found = next((own.described for own in self.copies if own.supported()), "torch")
         return self.engine_name if found == "torch" else found
 
     @property

@@ -17,6 +17,12 @@ class Int8Copy:
     """
 
     name = "int8"  # of the engine
+    done, instead = "quantized", "float32"  # for messages
+
+    @property
+    def described(self) -> str:
+        """The name, and more where results depend on it."""
+        return self.name
 
     def __init__(self, model: nn.Module, required: bool = False):
         self.model, self.required, self.lock = model, required, threading.Lock()
@@ -55,8 +61,10 @@ class Int8Copy:
         except Exception as error:
             reason = str(error).strip().split("\n")[0]
             if self.required:
-                raise ValueError(f"the model cannot be quantized: {reason}; use engine torch") from error
-            warnings.warn(f"the model cannot be quantized, using float32, which is slower: {reason}", stacklevel=4)
+                raise ValueError(f"the model cannot be {self.done}: {reason}; use engine torch") from error
+            warnings.warn(
+                f"the model cannot be {self.done}, using {self.instead}, which is slower: {reason}", stacklevel=4
+            )
             return None
 
 
@@ -69,9 +77,9 @@ def unsupported(model: nn.Module) -> str | None:
 
 def not_in_float32(model: nn.Module) -> str | None:
     """Why a model is not one in float32 on a CPU, or None if it is."""
-    weight = next(model.parameters())
-    if weight.device.type != "cpu":
-        return f"it only runs on the CPU, and the model is on {weight.device}"
-    if weight.dtype != torch.float32:
-        return f"it needs a model in float32, and this one is in {str(weight.dtype).removeprefix('torch.')}"
+    for weight in model.parameters():
+        if weight.device.type != "cpu":
+            return f"it only runs on the CPU, and the model is on {weight.device}"
+        if weight.dtype != torch.float32:
+            return f"it needs a model in float32, and this one is in {str(weight.dtype).removeprefix('torch.')}"
     return None

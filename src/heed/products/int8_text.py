@@ -5,7 +5,7 @@ texts, uses the model itself.
 
 from torch import nn
 
-from heed.kernels import int8, native, native_text
+from heed.kernels import int8, native_text
 from heed.kernels.int8_text import Int8Weights
 from heed.kernels.native_text import NativeInt8Weights, NativeTextModel
 from heed.kernels.text_model import TextModel
@@ -19,6 +19,7 @@ class SearchCopy(Int8Copy):
     """A copy of a language model for searches, with the same weights and results."""
 
     name = "torch"
+    done, instead = "copied for a search", "the model itself"
 
     def make(self) -> nn.Module:
         return TextModel(self.model)
@@ -32,6 +33,7 @@ class NativeCopy(Int8Copy):
     """A copy whose steps are C code, with the same weights, and results that differ by rounding."""
 
     name = "native"
+    done, instead = "copied for a search", "torch"
 
     def make(self) -> nn.Module:
         return NativeTextModel(self.model)
@@ -43,8 +45,12 @@ class NativeCopy(Int8Copy):
 class Int8TextModel(Int8Copy):
     """An int8 copy of a language model."""
 
+    @property
+    def described(self) -> str:
+        return "int8 in torch" if native_text.unsupported(self.model) else "int8"
+
     def make(self) -> nn.Module:
-        if native.unavailable():
+        if native_text.unsupported(self.model):
             return TextModel(self.model, Int8Weights)
         return NativeTextModel(self.model, NativeInt8Weights)
 

@@ -22,8 +22,9 @@ def read(model: nn.Module, texts: Sequence[Sequence[int]]) -> State:
     for length, rows in groups.items():
         state = model.start(len(rows))
         tokens = torch.tensor([[*texts[row]] for row in rows], dtype=torch.long, device=device)
-        for part in tokens.split(getattr(state, "segment", None) or max(1, length), dim=1) if length else ():
-            model.hidden_states(part, state)
+        if length or getattr(model.config, "prompt_length", 0):  # vectors before a text are read with it
+            for part in tokens.split(getattr(state, "segment", None) or max(1, length), dim=1):
+                model.hidden_states(part, state)
         states.append(state)
     if len(states) == 1:
         return states[0]
