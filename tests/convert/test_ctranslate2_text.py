@@ -134,7 +134,7 @@ def test_a_second_head_and_other_models_are_refused(package, tmp_path):
         out.write(package._replace(model=double), tmp_path / "out")
     with pytest.raises(ValueError, match="engine is 'ctranslate2', but it does not support this GPT2"):
         Generator(double, package.processors["text"]).use("ctranslate2")
-    with pytest.raises(ValueError, match="engine is 'fast'; it must be auto, torch, int8 or ctranslate2"):
+    with pytest.raises(ValueError, match="engine is 'fast'; it must be auto, torch, native, int8 or ctranslate2"):
         Generator(package.model, package.processors["text"]).use("fast")
     assert not any(tmp_path.iterdir())
 

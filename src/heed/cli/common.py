@@ -42,7 +42,7 @@ def add_engine(parser: argparse.ArgumentParser, default: str = "auto") -> None:
 
 def add_text_engine(parser: argparse.ArgumentParser, searches: bool = False) -> None:
     """`searches`: the command generates text, and does not only score it."""
-    own = "; on a CPU GPT, GPT-2 and CTRL generate in C code (native), large models with weights in 8-bit integers (int8) if it has AVX-512 VNNI" if searches else ""  # fmt: skip
+    own = "; on a CPU, GPT, GPT-2 and CTRL generate in C code (native: Linux with a C compiler), large models with 8-bit weights (int8: a CPU with AVX-512 VNNI)" if searches else ""  # fmt: skip
     line = f"inference engine: auto (the default) is torch, on an NVIDIA GPU with CUDA graphs in bfloat16{own}; for GPT-2 on the CPU, ctranslate2 where supported: --greedy, and scores"
     choices = ["auto", "torch", *(["native", "int8"] if searches else []), "ctranslate2"]
     parser.add_argument("--engine", choices=choices, default="auto", help=line)

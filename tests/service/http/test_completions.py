@@ -3,6 +3,7 @@
 import json
 import threading
 
+import openai
 import pytest
 
 from heed.service.http import asked_model
@@ -235,7 +236,6 @@ def test_without_a_translator_translations_are_refused_with_a_sentence(models):
 
 
 def test_the_official_client_reads_all_of_it(running):
-    openai = pytest.importorskip("openai")
     own = openai.OpenAI(base_url=f"{running.url}/v1", api_key="none", max_retries=0)
     assert [one.id for one in own.models.list()] == ["gpt2", "ctrl", "rnn"]
     assert own.models.retrieve("rnn").owned_by == "heed"
