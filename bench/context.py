@@ -1,15 +1,16 @@
 """What a language model gains from the text before: `python -m bench.context RUN... --text FILE`.
 
 Each model reads windows that begin without memory, and is scored on the same tokens, with at least 1, 2, 4, ... tokens before
-each. Then a model with a memory (Transformer-XL) reads the text once with its memory, and once in windows that slide by one
-token: the perplexity and the time of both.
+each. Then a model with a memory (Transformer-XL) reads the same tokens once with its memory, and once for each length of windows
+without one that slide by one token: the perplexity and the time of each.
 """
 
 import argparse
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,32 +19,39 @@ from matplotlib.ticker import LogLocator, NullLocator
 from torch import nn
 
 import heed
+from bench.worker import CLOCKS
 from heed.data.readers import lines
 from heed.data.streams import IGNORED, Window, Windows, join_lines
 from heed.device import choose_device
-from heed.evaluation.perplexity import evaluation_memory, has_memory, has_positions, independent_nll, total_nll
+from heed.evaluation.perplexity import evaluation_memory, has_memory, has_positions, independent_nll, window_nll
 from heed.files import write_json
 from heed.lab import charts
 
-BATCH = 65536  # tokens of windows that are read at once
+BATCH = {"cuda": 65536, "cpu": 8192}  # tokens of windows that are read at once; on a CPU, what its caches take
 
 
-def windows(ids: np.ndarray, last: int, context: int, stride: int, tokens: int, longest: int) -> Iterator[Window]:
+def windows(
+    ids: np.ndarray, last: int, context: int, stride: int, tokens: int, longest: int, batch: int
+) -> Iterator[Window]:
     """Windows whose last `stride` tokens are expected, `tokens` in all, each with at least `context` tokens before it.
 
-    The tokens are the same for each context up to `longest`.
+    `batch` tokens are read at once. Those that are expected are the same for each context up to `longest`.
     """
     inputs = np.concatenate([[last], ids[:-1]])
     starts = np.arange(longest - context, min(longest + tokens, len(ids)) - context - stride + 1, stride)
     length = context + stride
-    for some in np.array_split(starts, max(1, -(-len(starts) * length // BATCH))):
+    for some in np.array_split(starts, max(1, -(-len(starts) * length // batch))):
         places = some[:, None] + np.arange(length)
         expected = np.where(np.arange(length) >= context, ids[places], IGNORED)
         made = (torch.from_numpy(part.astype(np.int64)) for part in (inputs[places], expected))
         yield Window(*made, True, stride * len(some))
 
 
-def perplexity(model: nn.Module, batches: Iterator[Window]) -> float:
+def perplexity(
+    model: nn.Module, ids: np.ndarray, last: int, context: int, stride: int, tokens: int, longest: int
+) -> float:
+    """That of the expected tokens of `windows`."""
+    batches = windows(ids, last, context, stride, tokens, longest, BATCH[next(model.parameters()).device.type])
     nll = torch.cat([part.double().cpu() for part in independent_nll(model, batches)])
     return math.exp(float(nll.mean()))
 
@@ -54,25 +62,43 @@ def by_context(model: nn.Module, ids: np.ndarray, last: int, contexts: Sequence[
     for context in contexts:
         stride = max(1, context // 4)
         if context + stride <= most:
-            found[context] = perplexity(model, windows(ids, last, context, stride, tokens, contexts[-1]))
+            found[context] = perplexity(model, ids, last, context, stride, tokens, contexts[-1])
     return found
 
 
-def against_sliding(model: nn.Module, ids: np.ndarray, last: int, memory: int, window: int, tokens: int) -> dict:
-    """A part of the text by memory, `window` tokens at a time, and by windows of the same reach that slide by one token."""
-    part, found = ids[: memory + tokens], {"memory": memory, "window": window, "tokens": tokens}
+def against_sliding(
+    model: nn.Module,
+    ids: np.ndarray,
+    last: int,
+    memory: int,
+    window: int,
+    contexts: Sequence[int],
+    tokens: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict:
+    """The same tokens with a memory, `window` tokens at a time, and from windows without one that slide by one token.
+
+    Each of these windows has so many tokens before the one that it scores. Reading with the memory begins with the text; only the
+    windows that have tokens to score are timed.
+    """
+    longest, found = max(contexts), {"memory": memory, "window": window, "tokens": tokens, "sliding": {}}
     with evaluation_memory(model, memory):
-        total_nll(model, Windows(part[: 4 * window], last, rows=1, length=window))  # to warm up
-        began = time.perf_counter()
-        head = total_nll(model, Windows(part[:memory], last, rows=1, length=window))
-        read = time.perf_counter() - began
-        whole = total_nll(model, Windows(part, last, rows=1, length=window))
-        found["memory seconds"] = time.perf_counter() - began - 2 * read
-        found["memory perplexity"] = math.exp((whole - head) / tokens)
-    began = time.perf_counter()
-    found["sliding perplexity"] = perplexity(model, windows(ids, last, memory, 1, tokens, memory))
-    found["sliding seconds"] = time.perf_counter() - began
-    found["times faster"] = found["sliding seconds"] / found["memory seconds"]
+        reading = window_nll(model, Windows(ids[: longest + tokens], last, rows=1, length=window))
+        before = [part.cpu() for part in islice(reading, longest // window)]
+        began = clock()
+        nll = torch.cat([*before, *(part.cpu() for part in reading)], dim=1)[0, longest:].double()
+        found["seconds"], found["perplexity"] = clock() - began, math.exp(float(nll.mean()))
+        for context in contexts:
+            perplexity(model, ids, last, context, 1, min(tokens, 32), longest)  # to warm up
+            began = clock()
+            own = perplexity(model, ids, last, context, 1, tokens, longest)
+            seconds = clock() - began
+            found["sliding"][context] = {
+                "seconds": seconds,
+                "perplexity": own,
+                "difference": own - found["perplexity"],
+                "speed-up": seconds / found["seconds"],
+            }
     return found
 
 
@@ -101,8 +127,13 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--longest", type=int, default=2048, help="the most tokens before")
     parser.add_argument("--tokens", type=int, default=65536, help="tokens that are scored")
-    parser.add_argument("--sliding", type=int, default=4096, help="tokens that are read by sliding windows; 0: none")
+    parser.add_argument("--sliding", type=int, default=4096, help="tokens that sliding windows score; 0: none")
+    parser.add_argument(
+        "--contexts", type=int, nargs="+", default=[64, 128, 256, 512], help="tokens before each of them"
+    )
     parser.add_argument("--memory", type=int, nargs="+", default=[640])
+    parser.add_argument("--window", type=int, default=64, help="tokens that are read at once with a memory")
+    parser.add_argument("--clock", choices=[*CLOCKS], default="wall", help="process: CPU seconds, for a busy machine")
     parser.add_argument("--json", type=Path, default=Path("context.json"))
     parser.add_argument("--out", type=Path, help="a picture, .png or .svg")
     args = parser.parse_args(words)
@@ -116,7 +147,8 @@ def main(words: list[str] | None = None) -> int:
         result["by context"][name] = own = by_context(model, ids, last, contexts, tokens)
         print(name, {k: round(v, 2) for k, v in own.items()}, flush=True)
         if has_memory(model) and args.sliding:
-            rows = [against_sliding(model, ids, last, memory, 64, args.sliding) for memory in args.memory]
+            sizes = (args.window, args.contexts, args.sliding, CLOCKS[args.clock])
+            rows = [against_sliding(model, ids, last, memory, *sizes) for memory in args.memory]
             result["memory"][name] = rows
             print(*rows, sep="\n", flush=True)
         write_json(args.json, result)

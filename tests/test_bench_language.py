@@ -1,5 +1,6 @@
 """The perplexity of language models by context, and the comparison on WikiText-2."""
 
+import itertools
 import json
 import math
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from bench import context, wikitext
 
+from heed.evaluation.perplexity import evaluation_memory
 from heed.models.gpt2 import GPT2, GPT2Config
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
 from heed.models.transformer_xl import TransformerXL, TransformerXLConfig
@@ -41,6 +43,54 @@ def test_each_token_is_scored_with_its_context_and_up_to_a_quarter_more(name):
             expected[reach] = math.exp(np.mean(values))
     assert list(found) == ([1, 2, 4] if name == "GPT-2" else [1, 2, 4, 8])  # as far as it has positions
     assert found == pytest.approx(expected, rel=1e-4)
+
+
+def transformer_xl(**changes):
+    torch.manual_seed(0)
+    model = TransformerXL(TransformerXLConfig(**SIZES | changes)).double().eval().requires_grad_(False)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    return model, np.random.default_rng(0).integers(12, size=60)
+
+
+def against_sliding(model, ids, memory, contexts, tokens):
+    """Both ways, by windows of 5 tokens with the memory, so that neither the first token nor the last is at an edge."""
+    ticks = itertools.count()
+    found = context.against_sliding(model, ids, 0, memory, 5, contexts, tokens, lambda: 2 ** next(ticks))
+    return found, {one: own["perplexity"] for one, own in found["sliding"].items()}
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_a_memory_is_worth_windows_of_its_reach(layers):
+    """With `same_length` a layer attends to memory - 1 tokens before, so `layers` times as many are in reach."""
+    model, ids = transformer_xl(layers=layers, same_length=True)
+    with evaluation_memory(model, 4):
+        nll = -model.project(model.hidden_states(torch.tensor([[0, *ids[:-1]]]))[0]).log_softmax(-1)
+    expected = math.exp(nll[range(13, 45), ids[13:45]].mean())  # in one pass
+    reach = 3 * layers
+    found, sliding = against_sliding(model, ids, 4, [reach - 1, reach, 13], 32)
+    assert found["perplexity"] == pytest.approx(expected, abs=1e-9)
+    assert sliding[reach] == pytest.approx(expected, abs=1e-9) == sliding[13]
+    assert abs(sliding[reach - 1] - expected) > 1e-6
+    found, sliding = against_sliding(model, ids, 5, [reach, 13], 32)  # a longer memory is not
+    assert abs(sliding[reach] - found["perplexity"]) > 1e-6
+
+
+def test_a_memory_of_the_whole_text_is_worth_a_window_of_it():
+    model, ids = transformer_xl(layers=2)
+    found, sliding = against_sliding(model, ids, 60, [7, 48], 1)
+    assert sliding[48] == pytest.approx(found["perplexity"], abs=1e-9)
+    assert abs(sliding[7] - sliding[48]) > 1e-2
+
+
+def test_the_time_of_both_ways_is_compared():
+    model, ids = transformer_xl()
+    found, _ = against_sliding(model, ids, 4, [2, 6], 8)
+    assert (found["seconds"], found["sliding"][2]["seconds"], found["sliding"][6]["seconds"]) == (1, 4, 16)
+    assert [own["speed-up"] for own in found["sliding"].values()] == [4, 16]
+    assert [own["difference"] for own in found["sliding"].values()] == [
+        own["perplexity"] - found["perplexity"] for own in found["sliding"].values()
+    ]
 
 
 def test_the_picture_has_all_models(tmp_path):

@@ -73,13 +73,14 @@ def test_logits_hidden_states_and_attentions_are_theirs_with_padding(pair):
     valid = torch.arange(30) < torch.tensor([30, 17, 4])[:, None]
     with torch.inference_mode():
         expected = theirs(tokens, attention_mask=valid.long(), output_hidden_states=True, output_attentions=True)
-        hooks = [layer.register_forward_hook(lambda *call: states.append(call[-1])) for layer in ours.stack.layers]
+        parts = [ours.dropout, *ours.stack.layers]  # the embeddings, and what each layer makes of them
+        hooks = [part.register_forward_hook(lambda *call: states.append(call[-1])) for part in parts]
         with record(ours) as maps:
             last = ours.hidden_states(tokens)
         [hook.remove() for hook in hooks]
         close(ours.project(last)[valid], expected.logits[valid])
         close(last[valid], expected.hidden_states[-1][valid])
-    for state, own in zip(states[:-1], expected.hidden_states[1:-1], strict=True):
+    for state, own in zip(states[:-1], expected.hidden_states[:-1], strict=True):
         close(state[valid], own[valid])
     assert len(maps) == 2
     for own, other in zip(maps, expected.attentions, strict=True):
@@ -94,6 +95,23 @@ def test_cached_steps_give_their_full_pass(pair):
         close(ours.project(ours.hidden_states(tokens[:, :5], state)), expected[:, :5])
         for i in range(5, 12):
             close(ours.step(tokens[:, i], state), expected[:, i])
+
+
+@pytest.mark.parametrize("pair", [name for name in CASES if name not in DOUBLE], indirect=True)
+def test_the_loss_is_theirs_with_padding(pair, monkeypatch):
+    package, theirs, _ = pair
+    ours, tokens = package.model, draw(3, 30)
+    valid = torch.arange(30) < torch.tensor([30, 17, 4])[:, None]
+    labels = tokens.masked_fill(~valid, -100)
+    with torch.inference_mode():
+        with monkeypatch.context() as patch:  # they round the logits to float32 before the loss
+            patch.setattr(torch.Tensor, "float", torch.Tensor.double)
+            expected = theirs(tokens, attention_mask=valid.long(), labels=labels).loss
+        targets = labels[:, 1:].masked_fill(labels[:, 1:] == -100, IGNORED).flatten()
+        states = ours.hidden_states(tokens)[:, :-1].flatten(0, 1)
+        total, _ = chunked_cross_entropy(states, *ours.output_weights(), targets, 0.0)
+    assert int((targets != IGNORED).sum()) == 29 + 16 + 3
+    close(total / 48, expected)
 
 
 @pytest.mark.parametrize("pair", DOUBLE, indirect=True)
