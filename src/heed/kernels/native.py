@@ -85,7 +85,7 @@ def find_compiler() -> str:
 
 def openmp() -> str:
     """The OpenMP library that torch has loaded, or the system's."""
-    lines = Path("/proc/self/maps").read_text().splitlines()
+    lines = Path("/proc/self/maps").read_text("utf-8", "replace").splitlines()
     mapped = {line.split(maxsplit=5)[-1] for line in lines if "/libgomp" in line}
     near = str(Path(torch.__file__).parent)  # other packages may bring one too
     return min(mapped, key=lambda path: (not path.startswith(near), path), default="libgomp.so.1")
@@ -93,9 +93,11 @@ def openmp() -> str:
 
 def key(compiler: str) -> str:
     """A hash of all that the result depends on: source, compiler, C library and CPU."""
-    about = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    about = Path("/proc/cpuinfo").read_text("utf-8", "replace").split("\n\n")[0].splitlines()
     features = [line for line in about if line.split(":")[0].strip().lower() in ("flags", "features", "model name")]
-    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=PATIENCE).stdout
+    version = subprocess.run(
+        [compiler, "--version"], capture_output=True, encoding="utf-8", errors="replace", timeout=PATIENCE
+    ).stdout
     parts = (SOURCE.read_text("utf-8"), *FLAGS, *WIDE, compiler, version, *platform.libc_ver(), *features)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
 
@@ -137,7 +139,9 @@ def compile_to(compiler: str, path: Path) -> None:
     """Compile the source. OpenMP is not linked: its functions are those that the process has loaded."""
     part = str(path.with_suffix(".o"))
     for words in ([*FLAGS, *WIDE, "-c", str(SOURCE), "-o", part], ["-shared", part, "-lm", "-o", str(path)]):
-        done = subprocess.run([compiler, *words], capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            [compiler, *words], capture_output=True, encoding="utf-8", errors="replace", timeout=PATIENCE
+        )
         if done.returncode:
             raise ValueError(f"{compiler} does not compile it: {_first_line(done.stderr)}")
     path.write_bytes(path.read_bytes() + hashlib.sha256(path.read_bytes()).digest())
