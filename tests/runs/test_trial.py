@@ -48,7 +48,9 @@ def test_a_busy_machine_does_not_make_the_estimate_absurd():
 @pytest.mark.parametrize("known", [{"is_short": False}, {"validation": 5.0}, {"parts": object()}])
 def test_nothing_is_measured_where_nobody_needs_it(known):
     ending = SimpleNamespace(**{"is_short": True, "validation": 0.0, **known})
+    before = dict(vars(ending))
     trial.measure(SimpleNamespace(ending=ending, validation=known.get("parts", Parts(10))))
+    assert vars(ending) == before
 
 
 def test_a_part_of_a_validation_is_one_of_fewer_texts():
