@@ -47,6 +47,29 @@ def test_regularization_falls_with_the_corpus():
     assert [found["subwords.sampling"] for found in rates] == [0.1, 0.1, 0.0]
 
 
+@pytest.mark.parametrize(
+    ("characters", "expected"),
+    [
+        (799_999, 4000),
+        (800_000, 8000),
+        (4_999_999, 8000),
+        (5_000_000, 16_000),
+        (20_000_000, 16_000),
+        (45_000_000, 24_000),
+        (79_000_000, 32_000),
+        (10**10, 32_000),
+    ],
+)
+def test_the_vocabulary_grows_with_the_corpus(characters, expected):
+    assert chosen(Facts(1000, characters, gpu=True))["subwords.size"] == expected
+    assert chosen(Facts(1000, characters, gpu=False))["subwords.size"] == 4000
+
+
+def test_above_five_million_characters_the_vocabulary_grows_without_jumps():
+    sizes = [chosen(Facts(1000, n, gpu=True))["subwords.size"] for n in range(5_000_000, 100_000_000, 100_000)]
+    assert {after - before for before, after in pairwise(sizes)} == {0, 1000}
+
+
 def test_a_smaller_size_has_nothing_more_of_anything():
     for larger, smaller in pairwise(EPOCHS):
         assert smaller != larger and all(few <= many for few, many in zip(smaller, larger, strict=True))

@@ -89,7 +89,9 @@ def _regularization(facts: Facts) -> Mapping[str, Any]:
 def vocabulary_size(characters: int, device: torch.device) -> int:
     if device.type == "cpu" or characters < 800_000:
         return 4000
-    return 8000 if characters <= 20_000_000 else min(32_000, round(8 * (characters / 1e7) ** 0.5) * 1000)
+    if characters < 5_000_000:
+        return 8000
+    return min(32_000, round(16 * max(1.0, characters / 2e7) ** 0.5) * 1000)
 
 
 def _vocabulary(facts: Facts) -> Mapping[str, Any]:
