@@ -112,6 +112,11 @@ class PackTexts:
         return float("nan") if self.collate.numbers else NO_LABEL
 
 
+def longest_input(inputs: Sequence[Parts], delimiter: int) -> int:
+    """The length of the longest input of an example, with delimiters of this length."""
+    return max(sum(map(len, parts)) + delimiter * (len(parts) - 1) for parts in inputs)
+
+
 def shorten(parts: Parts, room: int, delimiter: int) -> Parts:
     """The parts, truncated until they and their delimiters fit into `room`, the longest first."""
     parts = [list(part) for part in parts]
