@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from heed.data import tables
-from heed.data.batching import DataPosition
+from heed.data.batching import DataPosition, plan_packed
 from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prepare import TableReader, TextFiles
 from heed.data.readers import Line
@@ -109,7 +109,8 @@ class Embedding(TextTask):
                 "embedding training needs a single process: the negatives of a pair are the other pairs of its batch, "
                 "so splitting a batch would change the loss"
             )
-        collate = CollatePairs(_columns(recipe.data.parts[0]) if not recipe.data.phrasebook else 2)
+        columns = _columns(recipe.data.parts[0]) if not recipe.data.phrasebook else 2
+        collate = CollatePairs(columns, packed=plan.grouping is plan_packed)
         return super().batches(recipe, prepared, plan._replace(collate=collate), share, position)
 
     # training
