@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from heed.loading import load, write_package
-from heed.products.classifier import Classifier
+from heed.products.choice_model import ChoiceModel
+from heed.products.classifier import Classifier, Regressor
 from tests.convert.small import SIZES, classifier, package, pairs
 
 TEXTS = [source for source, _ in pairs()[:6]]
@@ -75,3 +76,23 @@ def test_what_tells_no_labels_is_no_classifier(tmp_path):
         ValueError, match="is a translator: it cannot classify; use heed translate, evaluate, score or look"
     ):
         load(tmp_path / "model", "cpu", verb="classify")
+
+
+@pytest.mark.parametrize(
+    ("made", "labels", "said"),
+    [
+        (lambda own: Classifier(own.model, own.processors["text"], ["a", "b"]), ["b", "c"],
+         "'c' is not a label of this model; its labels are a, b"),
+        (lambda own: Regressor(own.model, own.processors["text"]), ["-1.5", "nan"], "'nan' is not a number"),
+        (lambda own: ChoiceModel(own.model, own.processors["text"]), ["1", "B"],
+         "'B' is not the number of a choice, counted from 0"),
+        (lambda own: ChoiceModel(own.model, own.processors["text"], ["1", "2"]), ["2", "0"],
+         "'0' is not a label of this model; its labels are 1, 2"),
+    ],
+)  # fmt: skip
+def test_a_reference_that_is_no_label_is_told_with_its_place(made, labels, said):
+    product = made(classifier())
+    assert product.expected(labels[:1]).tolist() == [{"b": 1, "-1.5": -1.5, "1": 1, "2": 1}[labels[0]]]
+    with pytest.raises(ValueError) as error:
+        product.expected(labels, lambda index: f"file, line {index + 1}: ")
+    assert str(error.value) == f"file, line 2: {said}"
