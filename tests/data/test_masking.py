@@ -108,7 +108,7 @@ def test_numbers_of_a_row_depend_on_nothing_but_the_seed_and_the_row():
     assert np.array_equal(drawn[[7, 3]], uniform((1, 2), np.array([7, 3]), 50))
     assert np.array_equal(drawn[:, :9], uniform((1, 2), np.arange(2000), 9))
     assert len(np.unique(np.concatenate([drawn, uniform((1, 3), np.arange(2000), 50)]))) == 200_000
-    assert 0 <= drawn.min() and drawn.max() < 1
+    assert drawn.min() >= 0 and drawn.max() < 1
     counts = np.histogram(drawn, 20, (0, 1))[0]
     assert (abs(counts - 5000) < 5 * np.sqrt(5000)).all()
     for one, other in ((drawn[:, :-1], drawn[:, 1:]), (drawn[:-1], drawn[1:])):  # neighbours are independent
