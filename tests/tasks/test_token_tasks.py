@@ -154,6 +154,8 @@ def test_plain_labels_with_prefixes_are_learned_as_they_are(tmp_path, capsys):
     assert train(recipe, run).how == "finished"
     assert main(["evaluate", str(run), "--conll", recipe.data.valid[0], "--samples", "9"]) == 0
     assert "3 sentences, 12 words" in capsys.readouterr().out
+    further = tagging_recipe(tmp_path, CHUNKS, CHUNKS).task.read(recipe, open_package(run))
+    assert further.scheme == "unchanged" and further.reading  # a tagger that is trained further keeps its scheme
     (tmp_path / "bio.conll").write_text("Ann B-NP\nAnn I-NP\n", "utf-8")
     assert main(["evaluate", str(run), "--conll", str(tmp_path / "bio.conll"), "--samples", "9"]) == 0
     (tmp_path / "other.conll").write_text("Ann B-PP\n", "utf-8")

@@ -83,6 +83,8 @@ class Tagging(TokenTask):
         train = [one for file in files for one in file.sentences]
         held = [one for file in valid for one in file.sentences]
         repair, scheme = self.settings.repair, self.settings.scheme
+        if scheme == "auto" and base is not None and base.facts.get("scheme") == UNCHANGED:
+            scheme = "plain"
         if scheme == "auto":
             scheme = conll.find_scheme(train, repair)
         counts = sum((file.skipped for file in files), Counter(repaired=conll.check_scheme(train, scheme, repair)))
@@ -93,7 +95,9 @@ class Tagging(TokenTask):
         elif have_prefixes(labels):
             scheme = UNCHANGED
         spaced = any(" " in word for one in train for word in one.words)
-        reading = ["columns"] if spaced or counts["comments"] or counts["ranges"] or scheme == UNCHANGED else []
+        reading = ["columns"] * (spaced or bool(counts["comments"] or counts["ranges"])) + [scheme] * (
+            scheme == UNCHANGED
+        )
         if not data.valid:
             train, held = hold_out([[one] for one in train], data.holdout)
         return Examples(train, held, counts, scheme=scheme, labels=labels, reading=reading)
