@@ -125,6 +125,7 @@ def test_a_file_is_read_sentence_by_sentence(tmp_path):
 def test_a_word_may_contain_spaces_if_tabs_separate_the_columns(tmp_path):
     [found] = read(tmp_path, "New  York \tNNP\tB-LOC\nis\t\t O\n").sentences
     assert found[:2] == (("New  York", "is"), ("B-LOC", "O"))
+    assert read(tmp_path, "New B-LOC\t\nYork\tI-LOC\n").sentences[0].words == ("New", "York")  # the tab ends the line
 
 
 def test_comments_before_a_sentence_are_skipped_and_hashes_are_words(tmp_path):

@@ -165,7 +165,7 @@ def _columns(path: Path) -> tuple[_Columns | None, Iterator[tuple[int, str]]]:
             break
     if first is None:
         return None, iter(before)
-    columns = _Columns(path, first[0], "\t" in first[1].strip(" "), 0)
+    columns = _Columns(path, first[0], "\t" in first[1].strip(" \t"), 0)
     return columns._replace(count=len(columns.split(first[1]))), chain(before, numbered)
 
 
