@@ -166,7 +166,7 @@ class SegmentPairs:
         if kind == "next" and len(segments.bounds()) < 2:
             raise ValueError(
                 "task.pair is 'next', but the text is a single document, and negative pairs come from other documents: "
-                "put blank lines between documents, or set task.document or task.pair"
+                "give several files, or put blank lines between documents and set task.document to 'paragraph', or set task.pair"
             )
 
     def __reduce__(self):
