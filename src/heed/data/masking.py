@@ -80,7 +80,9 @@ class Masking:
     def _most(self, length: int) -> int:
         return min(length, int(self.share * length) + 1)
 
-    def _replace(self, tokens: np.ndarray, places: tuple[np.ndarray, ...], fates: np.ndarray, draws: np.ndarray) -> None:
+    def _replace(
+        self, tokens: np.ndarray, places: tuple[np.ndarray, ...], fates: np.ndarray, draws: np.ndarray
+    ) -> None:
         """What becomes of the tokens at some places, by two random numbers each."""
         replaced = (fates >= self.masked) & (fates < self.masked + self.random)
         if len(self.pool) > 1:
