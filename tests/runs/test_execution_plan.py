@@ -11,7 +11,6 @@ from heed.data.batching import collate, plan, plan_packed
 from heed.data.labelled import CollateTexts, PackTexts
 from heed.data.packing import pack
 from heed.kernels.fused_model import supports_packing
-from heed.models.albert import Albert, AlbertConfig
 from heed.models.bert import Bert, BertConfig
 from heed.models.bigbird import BigBird, BigBirdConfig
 from heed.models.electra import Electra, ElectraConfig
@@ -163,12 +162,12 @@ def test_texts_to_classify_can_be_packed_and_then_a_gpu_has_the_accelerated_step
     objective = PackedTextLoss(LabelLoss(0.1), Classifier.combine)
     sizes = {"dim": 32, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
     bert, decoder = Bert(BertConfig(vocab_size=20, labels=2, **sizes)), GPT2(GPT2Config(vocab_size=20, **sizes))
-    albert = Albert(AlbertConfig(vocab_size=20, labels=2, **sizes))
-    for workers, encoder in itertools.product((CPU, CUDA), (bert, albert)):
+    bigbird = BigBird(BigBirdConfig(vocab_size=20, labels=2, **sizes))
+    for workers, encoder in itertools.product((CPU, CUDA), (bert, bigbird)):
         found = plan_for(workers, encoder, objective, CLASSIFICATION, precision="bfloat16", packed=True)
         assert found.grouping is plan_packed and found.collate.func == PackTexts(CollateTexts())
         assert found.accelerated is (workers is CUDA and encoder is bert)
-        assert found.captured is (workers is CUDA and encoder is albert)
+        assert found.captured is (workers is CUDA and encoder is bigbird)
         found = plan_for(workers, encoder, objective, CLASSIFICATION, precision="bfloat16")
         assert found.grouping is plan and not found.captured and not found.accelerated
     refused = "training.packed is true, but this GPT2 does not support packed training with texts of 7 tokens: "
@@ -177,22 +176,22 @@ def test_texts_to_classify_can_be_packed_and_then_a_gpu_has_the_accelerated_step
 
 
 def test_rows_of_masked_words_have_the_accelerated_step_on_a_gpu_where_the_model_can():
-    bert, albert = Bert(BertConfig(**ROWS)), Albert(AlbertConfig(**ROWS))
+    bert, bigbird = Bert(BertConfig(**ROWS)), BigBird(BigBirdConfig(**ROWS))
     task, objective = MaskedLanguage(MaskedLanguage.Settings()), MaskedLoss()
     for settings in ({}, {"packed": True}):
         found = plan_for(CUDA, bert, objective, task, precision="bfloat16", **settings)
         assert found.accelerated and not found.captured and found.grouping is plan
-    for encoder, settings in ((bert, {"packed": False}), (bert, {"precision": "float32"}), (albert, {})):
+    for encoder, settings in ((bert, {"packed": False}), (bert, {"precision": "float32"}), (bigbird, {})):
         found = plan_for(CUDA, encoder, objective, task, **{"precision": "bfloat16", **settings})
         assert found.captured and not found.accelerated
-    for workers, encoder in ((CPU, bert), (CUDA, albert)):  # there, rows lose their padding if that is asked for
+    for workers, encoder in ((CPU, bert), (CUDA, bigbird)):  # there, rows lose their padding if that is asked for
         found = plan_for(workers, encoder, objective, task, packed=True)
         assert found.grouping is plan_packed and not found.captured and not found.accelerated
         assert plan_for(workers, encoder, objective, task).grouping is plan
-    bigbird = BigBird(BigBirdConfig(**ROWS | {"max_length": 400}, block=4, random_blocks=1))
-    assert plan_for(CPU, bigbird, dataclasses.replace(objective, length=28), task, packed=True).grouping is plan_packed
+    sparse = BigBird(BigBirdConfig(**ROWS | {"max_length": 400}, block=4, random_blocks=1))
+    assert plan_for(CPU, sparse, dataclasses.replace(objective, length=28), task, packed=True).grouping is plan_packed
     with pytest.raises(ValueError, match="this BigBird does not support packed training with texts of 29 tokens"):
-        plan_for(CPU, bigbird, dataclasses.replace(objective, length=29), task, packed=True)
+        plan_for(CPU, sparse, dataclasses.replace(objective, length=29), task, packed=True)
 
 
 def test_tokens_and_pairs_are_packed_if_asked_for():
@@ -203,12 +202,12 @@ def test_tokens_and_pairs_are_packed_if_asked_for():
         (Embedding(EmbeddingSettings()), ContrastiveLoss("mean", 20.0), {"head": "none"}, False),  # of many shapes
     ]
     for task, objective, head, few in cases:
-        bert, albert = Bert(BertConfig(**sizes, **head)), Albert(AlbertConfig(**sizes, **head))
-        for workers, encoder in itertools.product((CPU, CUDA), (bert, albert)):
+        bert, bigbird = Bert(BertConfig(**sizes, **head)), BigBird(BigBirdConfig(**sizes, **head))
+        for workers, encoder in itertools.product((CPU, CUDA), (bert, bigbird)):
             found = plan_for(workers, encoder, objective, task, precision="bfloat16", packed=True)
             assert found.grouping is plan_packed
             assert found.accelerated is (few and workers is CUDA and encoder is bert)
-            assert found.captured is (few and workers is CUDA and encoder is albert)
+            assert found.captured is (few and workers is CUDA and encoder is bigbird)
             assert (found.collate.keywords["slots"] > 1) is (found.accelerated or found.captured)
             found = plan_for(workers, encoder, objective, task, precision="bfloat16")
             assert found.grouping is plan and not found.captured and not found.accelerated
