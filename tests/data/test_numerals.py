@@ -40,6 +40,8 @@ SAME = [
     ("21st century, part two", "21세기 2부"),
     ("He was 13 in 2003.", "2003년에 열세 살이었다."),
     ("6 people and 4 cats", "여섯 명과 고양이 4마리"),
+    ("2 hexadecimal digits", "16진수 숫자 2개"),
+    ("a quarter of 300", "300의 4분의 1"),
     ("Twenty-five of 100", "100명 중 25명"),
     ("Two dogs and 3 cats", "2 Hunde und 3 Katzen"),
 ]

@@ -35,13 +35,13 @@ def plain(number: str) -> str:
 
 def mentions(text: str) -> list[Mention]:
     """All numbers of a text, those in words too."""
-    return _read(text, (_time, _month, partial(_with_units, _SUMS), _in_words, _in_korean))
+    return _read(text, (_elsewhere_words, _time, _month, partial(_with_units, _SUMS), _in_words, _in_korean))
 
 
 def parts(text: str) -> list[Mention]:
     """The same with times, dates and sums in parts: 2:30 is 2 and 30, 2024.3.5 is 2024, 3 and 5."""
     text = _DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", text))
-    return _read(_COLON.sub(" ", text), (_month, partial(_with_units, _UNITS), _in_words, _in_korean))
+    return _read(_COLON.sub(" ", text), (_elsewhere_words, _month, partial(_with_units, _UNITS), _in_words, _in_korean))
 
 
 def explained(wanted: Sequence[Mention], found: Sequence[Mention]) -> bool:
@@ -71,10 +71,20 @@ def _read(text: str, readers: Sequence[Reader]) -> list[Mention]:
     for reader in (*readers, _in_digits):
         rest = text
         for match, readings, part in reader(text):
-            found.append(Mention(readings, len(re.findall(r"\d", match[0])), part))
+            digits = 0 if reader is _elsewhere_words else len(re.findall(r"\d", match[0]))
+            found.append(Mention(readings, digits, part))
             rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
         text = rest
     return found
+
+
+_ELSEWHERE_WORDS = re.compile(r"(?<![\d.,])(\d+)(?=\s?진[수법])|(?<![\d.,])(\d+(?:,\d{3})*)\s?분의\s?(\d+)")
+
+
+def _elsewhere_words(text: str) -> Found:
+    """Digits that other languages hardly write: 16진수 is hexadecimal, 4분의 1 a quarter."""
+    for match in _ELSEWHERE_WORDS.finditer(text):
+        yield match, {plain(number) for number in match.groups() if number}, set()
 
 
 def _in_digits(text: str) -> Found:
