@@ -57,6 +57,7 @@ OTHER = [
     ("3 million", "30만"),
     ("100 yen", "二百円"),
     ("the 3rd time", "第4回"),
+    ("2 hexadecimal digits", "10진수 숫자 2개"),
     ("5 people and 2 dogs", "5명과 개 3마리"),
     ("In 1984", "그때"),
 ]

@@ -35,13 +35,13 @@ def plain(number: str) -> str:
 
 def mentions(text: str) -> list[Mention]:
     """All numbers of a text, those in words too."""
-    return _read(text, (_elsewhere_words, _time, _month, partial(_with_units, _SUMS), _in_words, _in_korean))
+    return _read(text, (_fraction, _time, _named, partial(_with_units, _SUMS), _in_words, _in_korean))
 
 
 def parts(text: str) -> list[Mention]:
     """The same with times, dates and sums in parts: 2:30 is 2 and 30, 2024.3.5 is 2024, 3 and 5."""
     text = _DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", text))
-    return _read(_COLON.sub(" ", text), (_elsewhere_words, _month, partial(_with_units, _UNITS), _in_words, _in_korean))
+    return _read(_COLON.sub(" ", text), (_fraction, _named, partial(_with_units, _UNITS), _in_words, _in_korean))
 
 
 def explained(wanted: Sequence[Mention], found: Sequence[Mention]) -> bool:
@@ -71,20 +71,20 @@ def _read(text: str, readers: Sequence[Reader]) -> list[Mention]:
     for reader in (*readers, _in_digits):
         rest = text
         for match, readings, part in reader(text):
-            digits = 0 if reader is _elsewhere_words else len(re.findall(r"\d", match[0]))
+            digits = 0 if reader is _fraction else len(re.findall(r"\d", match[0]))
             found.append(Mention(readings, digits, part))
             rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
         text = rest
     return found
 
 
-_ELSEWHERE_WORDS = re.compile(r"(?<![\d.,])(\d+)(?=\s?진[수법])|(?<![\d.,])(\d+(?:,\d{3})*)\s?분의\s?(\d+)")
+_FRACTION = re.compile(r"(?<![\d.,])(\d+(?:,\d{3})*)\s?분의\s?(\d+)")
 
 
-def _elsewhere_words(text: str) -> Found:
-    """Digits that other languages hardly write: 16진수 is hexadecimal, 4분의 1 a quarter."""
-    for match in _ELSEWHERE_WORDS.finditer(text):
-        yield match, {plain(number) for number in match.groups() if number}, set()
+def _fraction(text: str) -> Found:
+    """4분의 1, for which other languages have words."""
+    for match in _FRACTION.finditer(text):
+        yield match, set(map(plain, match.groups())), set()
 
 
 def _in_digits(text: str) -> Found:
@@ -200,15 +200,19 @@ def _small(written: str) -> int:
 
 # Words
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = re.compile(
-    r"\b(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
-    r"nov(?:ember)?|dec(?:ember)?|may(?=,?\s\d)|(?<=\d\s)may|(?<=(?:th|st|nd|rd|in|of)\s)may)\b"
+_BASES = {"hex": 16, "dec": 10, "oct": 8, "bin": 2}
+_NAMED = re.compile(
+    r"\b(?:(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
+    r"nov(?:ember)?|dec(?:ember)?|may(?=,?\s\d)|(?<=\d\s)may|(?<=(?:th|st|nd|rd|in|of)\s)may)|"
+    r"(hex(?:adecimal)?|decimal|octal|binary))\b"
 )
 
 
-def _month(text: str) -> Found:
-    for match in _MONTH.finditer(text):
-        yield match, {str(1 + _MONTHS.index(match[1][:3]))}, set()
+def _named(text: str) -> Found:
+    """The months, and the bases that Korean names by a number: 3월, 16진수."""
+    for match in _NAMED.finditer(text):
+        month, base = match.groups()
+        yield match, {str(1 + _MONTHS.index(month[:3]) if month else _BASES[base[:3]])}, set()
 
 
 _BELOW_20 = (
