@@ -59,6 +59,8 @@ def test_guards_can_be_switched_on(heed, trained, imported, tmp_path):
     assert heed("backtranslate", imported, mono, "--out", tmp_path / "pairs.tsv", *on)[0] == 0
     rows = (tmp_path / "pairs.tsv").read_text("utf-8").splitlines()
     assert [row.split("\t")[0] for row in rows] == guarded.splitlines()
+    summaries = heed("summarize", imported, mono, "--lines", "--avoid-loops")[1].splitlines()
+    assert summaries == [one.text for one in model.translate(TEXTS, avoid_loops=True)]
     code, _, said = heed("translate", imported, "--avoid-overlong", "--beam", 1, *TEXTS)
     assert code != 0 and "avoid_overlong is true, but greedy search (beam 1) has no alternatives" in said
 
