@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from bench import bigbird, encode
+from bench import bigbird, encode, long_labels
 
 
 def rows(full, ours, sparse=True):
@@ -77,3 +77,19 @@ def test_vectors_and_labels_are_measured_beside_transformers(tmp_path, capsys, m
     assert list(facts["classify"])[:2] == ["heed", "transformers"] and "heed, torch" in facts["classify"]
     assert all(own["difference"] < 1e-5 for verb in ("embed", "classify") for own in facts[verb].values())
     assert "largest difference" in capsys.readouterr().out
+
+
+def test_made_up_documents_tell_their_label_near_their_end_alone(tmp_path):
+    long_labels.write(tmp_path, {"train": 40, "test": 4}, cut=20, words=(60, 80))
+    rows = [line.split("\t") for line in (tmp_path / "train.tsv").read_text("utf-8").splitlines()]
+    beginnings = [line.split("\t") for line in (tmp_path / "cut-train.tsv").read_text("utf-8").splitlines()]
+    assert rows[0] == beginnings[0] == ["text", "label"] and not (tmp_path / "cut-test.tsv").exists()
+    known, first = {word: label for label, words in long_labels.LABELS.items() for word in words}, []
+    for (text, label), (beginning, same) in zip(rows[1:], beginnings[1:], strict=True):
+        judged = [known[word] for word in text.split() if word in known]
+        assert judged[1:] == [label] == [same] and text.index("in the end") > len(text) / 2
+        assert text.startswith(beginning) and len(beginning.split()) == 20 and "in the end" not in beginning
+        first.append(judged[0] == label)
+    assert 10 < sum(first) < 30  # which says nothing
+    again = list(long_labels.documents(40, "train", (60, 80)))
+    assert [list(row) for row in again] == rows[1:]

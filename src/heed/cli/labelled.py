@@ -54,7 +54,7 @@ def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[s
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    from heed.cli.common import open_product, write_lines
+    from heed.cli.common import errors, open_product, write_lines
     from heed.cli.scores import show_scores
     from heed.cli.seen import show_seen_texts
     from heed.loading import product_of
@@ -68,7 +68,12 @@ def evaluate(args: argparse.Namespace) -> int:
     models = [open_product(args, "classify", [name]) for name in names]
     texts, right = _examples(args, models[0])
     seen = show_seen_texts(names, texts)
-    outputs = [model.outputs(texts, too_long="cut") for model in models]
+    read = [model.read(texts, too_long="cut") for model in models]
+    for model, own in zip(models, read, strict=True):
+        if own.cut:
+            line = f"{own.cut:,} of {len(texts):,} texts are longer than the model reads, {model.most:,} subwords with special tokens, and were truncated."
+            errors().print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
+    outputs = [model.outputs_of(own) for model, own in zip(models, read, strict=True)]
     found = [model.predictions(own) for model, own in zip(models, outputs, strict=True)]
     expected = models[0].expected(right)
     if any(model.labels != models[0].labels for model in models[1:]):

@@ -40,11 +40,14 @@ class Label:
 
 
 class ReadTexts(NamedTuple):
-    """The subwords of texts, of each input of each. `before` is the number of texts that came before."""
+    """The subwords of texts, of each input of each. `before` is the number of texts that came before; `cut` is how many
+    were truncated.
+    """
 
     inputs: list[list[list[int]]]
     special: SpecialTokens
     before: int
+    cut: int = 0
 
 
 class Classifier(Product):
@@ -148,15 +151,15 @@ class Classifier(Product):
         split, special = self._split(texts, before), self._special(texts)
 
         def batches(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
-            inputs = self._inputs(split[start:end], before + start, too_long)
+            inputs, _ = self._inputs(split[start:end], before + start, too_long)
             return self._batches(ReadTexts(inputs, special, before + start), batch_tokens)
 
         return self._rows(in_chunks(batches, len(texts)))
 
     def read(self, texts: Sequence[Text], *, too_long: str = "refuse", before: int = 0) -> ReadTexts:
         """The subwords of texts; the options are those of `classify`."""
-        inputs = self._inputs(self._split(texts, before), before, too_long)
-        return ReadTexts(inputs, self._special(texts), before)
+        inputs, cut = self._inputs(self._split(texts, before), before, too_long)
+        return ReadTexts(inputs, self._special(texts), before, cut)
 
     def outputs_of(self, read: ReadTexts, batch_tokens: int | None = None) -> Float[Tensor, "n k"]:
         """The same as `outputs` for texts that are read already: a file reads some while the model works on others."""
@@ -190,9 +193,9 @@ class Classifier(Product):
             self._check_parts(own, number)
         return found
 
-    def _inputs(self, split: Sequence[Sequence[str]], start: int, too_long: str) -> list[list[list[int]]]:
-        """The ids of each input of each text; the first `start` inputs are skipped."""
-        special, found = self.vocabulary.special, []
+    def _inputs(self, split: Sequence[Sequence[str]], start: int, too_long: str) -> tuple[list[list[list[int]]], int]:
+        """The ids of each input of each text, and how many texts were truncated; the first `start` inputs are skipped."""
+        special, found, cut = self.vocabulary.special, [], 0
         encoded = iter(plain(self.vocabulary).encode([part for own in split for part in own]))
         room = self.most - len(special.before) - 1
         for number, own in enumerate(split, start + 1):
@@ -203,9 +206,10 @@ class Classifier(Product):
                     f"text {number} has {long} subwords, and the model reads at most {room}: shorten it, or allow "
                     "truncation (too_long='cut', --too-long cut)"
                 )
+            cut += long > room
             kept = (shorten(parts, room, len(special.delimiter)) for parts in inputs)
             found.append([join_parts(parts, special.delimiter) for parts in kept])
-        return found
+        return found, cut
 
     def _check_parts(self, parts: Sequence[str], number: int) -> None:
         if self.texts is not None and len(parts) != self.texts:

@@ -28,7 +28,7 @@ from heed.vocabularies.vocabulary import Pair, Vocabulary
 class TextUnderstanding(TextTask):
     """A text in parts, and its label, number or choice."""
 
-    needs, label_target = ClassifiesText, True
+    needs, label_target, whole_texts = ClassifiesText, True, True
     products: ClassVar[tuple[type[Classifier], ...]]
 
     # what differs
