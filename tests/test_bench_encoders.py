@@ -80,7 +80,7 @@ def test_vectors_and_labels_are_measured_beside_transformers(tmp_path, capsys, m
 
 
 def test_made_up_documents_tell_their_label_near_their_end_alone(tmp_path):
-    long_labels.write(tmp_path, {"train": 40, "test": 4}, cut=20, words=(60, 80))
+    long_labels.write(tmp_path, {"train": 40, "test": 4}, cut=20, words=(120, 140))
     rows = [line.split("\t") for line in (tmp_path / "train.tsv").read_text("utf-8").splitlines()]
     beginnings = [line.split("\t") for line in (tmp_path / "cut-train.tsv").read_text("utf-8").splitlines()]
     assert rows[0] == beginnings[0] == ["text", "label"] and not (tmp_path / "cut-test.tsv").exists()
@@ -91,5 +91,5 @@ def test_made_up_documents_tell_their_label_near_their_end_alone(tmp_path):
         assert text.startswith(beginning) and len(beginning.split()) == 20 and "in the end" not in beginning
         first.append(judged[0] == label)
     assert 10 < sum(first) < 30  # which says nothing
-    again = list(long_labels.documents(40, "train", (60, 80)))
+    again = list(long_labels.documents(40, "train", (120, 140)))
     assert [list(row) for row in again] == rows[1:]
