@@ -60,6 +60,22 @@ def test_blocks_are_measured_beside_full_attention_and_failures_are_rows(tmp_pat
     assert picture.read_bytes().startswith(b"\x89PNG") and "out of memory" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_a_table_has_every_system_with_its_time_and_memory(tmp_path):
+    path = tmp_path / "table.md"
+    words = ["--quick", "--lengths", "64", "--rounds", "1", "--parts", "layer", "--systems", *bigbird.SYSTEMS]
+    assert bigbird.main([*words, "--markdown", str(path)]) == 0
+    head, _, row = path.read_text("utf-8").splitlines()
+    titles, cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in (head, row))
+    assert titles[1:4] == [f"one attention layer, forward: {one}" for one in bigbird.SYSTEMS]
+    assert len(cells) == len(titles) == 7 and cells[0] == "64" and all(cell.endswith(" ms") for cell in cells[1:6])
+    assert "FlexAttention does not support backward on CPU" in cells[6]
+    measured = {"seconds": 0.0047, "memory": 3 * bigbird.GIB}
+    systems = {one: {"layer": dict.fromkeys(bigbird.PASSES, measured)} for one in bigbird.SYSTEMS}
+    facts = {"parts": ["layer"], "systems": bigbird.SYSTEMS, "rows": [{"length": 1024, "systems": systems}]}
+    assert bigbird.table(facts)[2] == "| 1,024 |" + " 4.70 ms · 3.00 GiB |" * 6
+
+
 def test_every_system_computes_the_same(monkeypatch):
     own = bigbird.plan(bigbird.parser().parse_args(["--quick"]))
     full, gathered = (bigbird.build("model", system, own).eval() for system in ("full", "gathered"))
