@@ -27,7 +27,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bench import machine
 from heed.device import choose_device
-from heed.files import write_json
+from heed.files import write_json, write_text
 from heed.kernels.flex_blocks import attend_flex
 from heed.lab import charts
 from heed.models.bigbird import PRESETS, BigBird, BigBirdConfig
@@ -63,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--systems", nargs="+", choices=SYSTEMS, help="some alone; on the CPU all but flex by default")
     top.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS), help="some alone")
     top.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
+    top.add_argument("--markdown", type=Path, metavar="FILE", help="write the table of docs/results.md")
     top.add_argument("--out", type=Path, metavar="FILE", help="draw it, as .png")
     top.add_argument("--quick", action="store_true", help="toy sizes: shows that all runs, says nothing about speed")
     return top
@@ -217,6 +218,17 @@ def show(facts: dict[str, Any], console: Console) -> None:
                     console.print(f"{one}: {said}", highlight=False)
 
 
+def table(facts: dict[str, Any]) -> list[str]:
+    """All that was measured as one table in Markdown: time, and on a GPU memory, of each system."""
+    kinds = [(part, name) for part in facts["parts"] for name in PASSES]
+    cells = [f"{PARTS[part]}, {PASSES[name]}: {one}" for part, name in kinds for one in facts["systems"]]
+    lines = [f"| length | {' | '.join(cells)} |", "|--:|" + "---|" * len(cells)]
+    for row in facts["rows"]:
+        found = [shown(row["systems"][one][part][name]) for part, name in kinds for one in facts["systems"]]
+        lines.append(f"| {row['length']:,} | {' | '.join(found)} |")
+    return lines
+
+
 def draw(facts: dict[str, Any], path: Path) -> None:
     """Time and memory of a forward and backward pass, by length."""
     caption = f"Forward and backward pass of training, {facts['tokens']:,} tokens in texts of each length; {facts['device']}, {facts['precision']}, torch {facts['torch']}. Where a line ends, the system failed."
@@ -263,6 +275,8 @@ def main(words: Sequence[str] | None = None) -> int:
         if args.json:
             write_json(args.json, facts)
     show(facts, console)
+    if args.markdown:
+        write_text(args.markdown, "\n".join(table(facts)) + "\n")
     if args.out:
         draw(facts, args.out)
     return 0

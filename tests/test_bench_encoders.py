@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from bench import bigbird, encode, packed
+from bench import bigbird, encode, long_labels, packed
 
 
 def rows(full, ours, sparse=True):
@@ -60,6 +60,22 @@ def test_blocks_are_measured_beside_full_attention_and_failures_are_rows(tmp_pat
     assert picture.read_bytes().startswith(b"\x89PNG") and "out of memory" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_a_table_has_every_system_with_its_time_and_memory(tmp_path):
+    path = tmp_path / "table.md"
+    words = ["--quick", "--lengths", "64", "--rounds", "1", "--parts", "layer", "--systems", *bigbird.SYSTEMS]
+    assert bigbird.main([*words, "--markdown", str(path)]) == 0
+    head, _, row = path.read_text("utf-8").splitlines()
+    titles, cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in (head, row))
+    assert titles[1:4] == [f"one attention layer, forward: {one}" for one in bigbird.SYSTEMS]
+    assert len(cells) == len(titles) == 7 and cells[0] == "64" and all(cell.endswith(" ms") for cell in cells[1:6])
+    assert "FlexAttention does not support backward on CPU" in cells[6]
+    measured = {"seconds": 0.0047, "memory": 3 * bigbird.GIB}
+    systems = {one: {"layer": dict.fromkeys(bigbird.PASSES, measured)} for one in bigbird.SYSTEMS}
+    facts = {"parts": ["layer"], "systems": bigbird.SYSTEMS, "rows": [{"length": 1024, "systems": systems}]}
+    assert bigbird.table(facts)[2] == "| 1,024 |" + " 4.70 ms · 3.00 GiB |" * 6
+
+
 def test_every_system_computes_the_same(monkeypatch):
     own = bigbird.plan(bigbird.parser().parse_args(["--quick"]))
     full, gathered = (bigbird.build("model", system, own).eval() for system in ("full", "gathered"))
@@ -89,3 +105,19 @@ def test_packed_steps_are_measured_beside_padded_ones(tmp_path, capsys, monkeypa
     assert capsys.readouterr().out.count("tokens/s") == 6
     for row in packed.rows(60, 5, 0.8, 128).values():
         assert packed.padding([next(row.batches(True))]) == 0
+
+
+def test_made_up_documents_tell_their_label_near_their_end_alone(tmp_path):
+    long_labels.write(tmp_path, {"train": 40, "test": 4}, cut=20, words=(120, 140))
+    rows = [line.split("\t") for line in (tmp_path / "train.tsv").read_text("utf-8").splitlines()]
+    beginnings = [line.split("\t") for line in (tmp_path / "cut-train.tsv").read_text("utf-8").splitlines()]
+    assert rows[0] == beginnings[0] == ["text", "label"] and not (tmp_path / "cut-test.tsv").exists()
+    known, first = {word: label for label, words in long_labels.LABELS.items() for word in words}, []
+    for (text, label), (beginning, same) in zip(rows[1:], beginnings[1:], strict=True):
+        judged = [known[word] for word in text.split() if word in known]
+        assert judged[1:] == [label] == [same] and text.index("in the end") > len(text) / 2
+        assert text.startswith(beginning) and len(beginning.split()) == 20 and "in the end" not in beginning
+        first.append(judged[0] == label)
+    assert 10 < sum(first) < 30  # which says nothing
+    again = list(long_labels.documents(40, "train", (120, 140)))
+    assert [list(row) for row in again] == rows[1:]

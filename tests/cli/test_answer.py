@@ -21,12 +21,16 @@ def test_answers_are_written_to_a_file_only_if_one_is_named(out, tmp_path, monke
     file.write_text(json.dumps({"data": [{"paragraphs": [{"context": CONTEXT, "qas": QUESTIONS}]}]}), "utf-8")
 
     def give(pairs):
-        return [SimpleNamespace(text=f"{question} {len(context)}", cut=False) for question, context in pairs]
+        return [SimpleNamespace(text=f"{question} {len(context)}", cut=False, windows=1) for question, context in pairs]
 
-    monkeypatch.setattr(common, "open_product", lambda args, verb, names: SimpleNamespace(answer=give))
+    model = SimpleNamespace(answer=give, use_windows=lambda *sizes: None, sizes=None)
+    monkeypatch.setattr(common, "open_product", lambda args, verb, names: model)
     monkeypatch.setattr(seen, "show_seen_texts", lambda systems, texts: None)
     monkeypatch.setattr(scores, "show_scores", lambda *given: shown.append(given[4]))
-    args = Namespace(squad=str(file), system="model", against=None, out=str(tmp_path / "out.json") if out else None)
+    context = dict.fromkeys(("window", "stride", "memory", "code", "document"), None) | {"rows": 1}
+    args = Namespace(
+        squad=str(file), system="model", against=None, out=str(tmp_path / "out.json") if out else None, **context
+    )
     assert answer.evaluate(args) == 0
     assert shown == ["2 questions"] and capsys.readouterr().out == ""
     assert (tmp_path / "out.json").is_file() == out
@@ -42,7 +46,7 @@ def test_answers_of_json_lines_are_written_chunk_by_chunk(json_lines, tmp_path, 
 
     def give(pairs, **options):
         written.append(capsys.readouterr().out)
-        return [SimpleNamespace(text=question, best=[], cut=question == "what?") for question, _ in pairs]
+        return [SimpleNamespace(text=question, best=[], cut=question == "what?", windows=1) for question, _ in pairs]
 
     args = Namespace(squad=str(file), out=None, json=json_lines, n=1, threshold=None, batch_tokens=4096)
     product = SimpleNamespace(answer=give, sizes=SimpleNamespace(max_question=3))

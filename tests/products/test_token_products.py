@@ -1,6 +1,7 @@
 """Taggers and question-answering models of every encoder: what transformers says, windows, and probabilities."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -169,3 +170,88 @@ def test_probabilities_are_over_all_answers():
     assert (one.text, one.windows) == (other.text, 1)
     [nothing] = product.answer([("who?", "")])
     assert nothing.text == "" and nothing.best == []
+
+
+LONG = ". ".join(
+    [*["she never finds the street"] * 60, "the dog sees a red house", *["she never finds the street"] * 60]
+)
+MIDDLE = ("dog", "house")  # the first and the last word of the answer, which is in the middle
+
+
+class ScoresOfTokens(nn.Module):
+    """Each token is scored by itself, whatever is around it: the answer is from the first of MIDDLE to the second."""
+
+    def __init__(self, vocabulary, positions):
+        super().__init__()
+        self.config, self.none = SimpleNamespace(max_length=positions), nn.Parameter(torch.zeros(()))
+        self.ends = [vocabulary.encode([word])[0] for word in MIDDLE]
+
+    def find_answer(self, tokens, valid=None, segments=None):
+        assert tokens.shape[1] <= self.config.max_length
+        best = [torch.isin(tokens, torch.tensor(ids)) for ids in self.ends]
+        return torch.stack(best, dim=-1).float() - 1 + self.none
+
+
+def scores_of_tokens(positions):
+    text = package("bigbird", "answer").processors["text"]
+    return ScoresOfTokens(text, positions), text
+
+
+def test_an_answer_in_the_middle_of_a_long_context_is_found_in_one_window_and_in_several():
+    own, text = scores_of_tokens(4096)
+    one = Answerer(own, text, WindowSizes(4096))
+    several = Answerer(own, text, WindowSizes(384))
+    [whole], [parts] = (each.answer([("who sees a house?", LONG)]) for each in (one, several))
+    assert whole.windows == 1 and parts.windows > 3 and whole.text == "dog sees a red house"
+    assert LONG[whole.best[0].start : whole.best[0].end] == whole.text
+    assert (parts.best[0].start, parts.best[0].score) == (whole.best[0].start, whole.best[0].score)
+    several.use_windows(4096)
+    assert several.answer([("who sees a house?", LONG)]) == [whole]
+
+
+def test_windows_that_share_enough_find_what_one_window_finds():
+    own, text = scores_of_tokens(4096)
+    product, pair = Answerer(own, text, WindowSizes(4096)), ("who?", LONG)
+    [whole] = product.answer([pair])
+    [read] = product.inputs([pair])
+    first, last = read.answer(whole.best[0].start, whole.best[0].end)
+    around = len(read.ids((0, 0), text.special)) + len(text.special.before) + 1
+    product.use_windows(first + 2 + around, 0)  # a window ends within the answer
+    assert product.inputs([pair])[0].windows[0] == (0, first + 2) and first + 2 <= last
+    assert product.answer([pair])[0].text != whole.text
+    product.use_windows(stride=last + 1 - first)
+    [found] = product.answer([pair])
+    assert found.windows > 1 and (found.text, found.best[0].score) == (whole.text, whole.best[0].score)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ({"window": 15}, "window is 15; it must be at least 16, and at most 600, the positions of the model"),
+        ({"window": 601}, "window is 601; it must be at least 16, and at most 600, the positions of the model"),
+        ({"window": 400, "stride": 201}, "stride is 201; it must be at least 0, and at most 200, half of a window"),
+        ({"stride": -1}, "stride is -1; it must be at least 0, and at most 192, half of a window"),
+    ],
+)
+def test_windows_that_cannot_be_are_refused(sizes, says):
+    product = Answerer(*scores_of_tokens(600))
+    with pytest.raises(ValueError, match=says):
+        product.use_windows(**sizes)
+    assert product.sizes == WindowSizes()
+
+
+@pytest.mark.parametrize(("system", "window"), [("bert", 384), ("bigbird", 600)])
+def test_a_model_of_transformers_made_for_long_texts_reads_as_much_as_it_can_at_once(system, window, tmp_path):
+    own = clear(package(system, "answer", max_length=600))._replace(task="question-answering")
+    huggingface.write(own, tmp_path / "out")
+    assert load(tmp_path / "out", "cpu", verb="answer").sizes == WindowSizes(window)
+
+
+def test_a_model_is_read_in_the_windows_of_its_training():
+    own = package("bigbird", "answer", max_length=600)
+    for facts, window in (
+        ({"max_length": 500, "stride": 128}, 500),
+        ({"stride": 128}, 384),  # by an earlier version, which wrote no other than that
+        ({"max_length": 900, "stride": 128}, 600),
+    ):
+        assert Answerer.open([own._replace(facts=facts)], ["run"]).sizes.max_length == window

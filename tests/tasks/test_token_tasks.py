@@ -312,8 +312,25 @@ def test_a_threshold_is_chosen_on_validation_and_kept_and_scores_say_both_kinds(
     kept = json.loads((tmp_path / "s.json").read_text())
     assert kept["differences"]["f1"] == {"value": 0.0, "p_value": 1.0}
     assert kept["trained_on"][str(tmp_path / "run")] == {"texts": len(GOOD), "total": len(GOOD), "share": 1.0}
+    assert facts["max_length"] == 384 and model.sizes.max_length == 32
+    check_windows(tmp_path, capsys)
     assert main(["answer", str(tmp_path / "run"), "no tab"]) == 1
     assert "line 1 has no tab: put one between the question and its context" in capsys.readouterr().err
+
+
+def check_windows(tmp_path, capsys):
+    """Both commands read contexts in the windows that are asked for, and say so."""
+    long = ["answer", str(tmp_path / "run"), f"Who?\t{CONTEXT * 3}", "--window"]
+    assert main([*long, "24", "--stride", "4"]) == 0
+    assert capsys.readouterr().err.startswith("1 of 1 questions have a context longer than a window of 24 tokens")
+    assert main([*long, "33"]) == 1
+    assert "window is 33; it must be at least 16, and at most 32, the positions" in capsys.readouterr().err
+    (tmp_path / "long.json").write_text(json.dumps(article(GOOD, CONTEXT * 3)), "utf-8")
+    scored = ["evaluate", str(tmp_path / "run"), "--squad", str(tmp_path / "long.json"), "--samples", "20"]
+    assert main([*scored, "--window", "16", "--stride", "2"]) == 0
+    assert "read in several (--window)" in " ".join(capsys.readouterr().err.split())
+    assert main([*scored, "--memory", "16"]) == 1
+    assert "--memory is for language models: use it with --text" in capsys.readouterr().err
 
 
 def test_the_forms_of_heed_tag_say_the_same(tmp_path, capsys):

@@ -2,8 +2,8 @@
 
 import argparse
 import json
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,13 @@ examples:
   heed answer runs/squad --input questions.tsv --out answers.txt --resume      # after a crash, from where it stopped
   heed answer runs/squad --squad dev-v2.0.json --out predictions.json          # in the format of SQuAD's script
   heed answer runs/squad --threshold 0 --context article.txt "Who wrote it?"   # allow "no answer"
+  heed answer runs/bigbird-qa --window 4096 --context book.txt "Who wrote it?"  # a long context at once
   heed train recipes/question-answering.toml --out runs/squad
 """
 
 
 CHUNK = 256  # questions that are answered together: each may have a long context
+WINDOWS = ("window", "stride")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +44,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--json", action="store_true", help="JSON lines, with probabilities and character offsets")
     line = "give no answer where its score exceeds the best answer's by more than this (default: the model's own threshold)"
     option("--threshold", type=float, help=line)
+    line = "a longer context is read in windows of N tokens, question included (default: as in training; of a model by transformers 384, BigBird all its positions)"
+    option("--window", type=int, metavar="N", help=line)
+    option("--stride", type=int, metavar="N", help="context tokens that two windows share (default: as in training)")
     option("--batch-tokens", type=int, default=4096, help="maximum number of subwords per batch")
     add_device(parser)
 
@@ -58,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--n is {args.n}; it must be at least 1")
     check_resume(args, bool(args.input))
     product = open_product(args, "answer")
+    product.use_windows(args.window, args.stride)
     return _squad(args, product) if args.squad else _answer(args, product)
 
 
@@ -77,18 +83,19 @@ def _answer(args: argparse.Namespace, product: Any) -> int:
     def finish(prepared: tuple[list, list], found: list) -> command.Noted:
         answers = product.finish(*prepared, found, args.n, args.threshold)
         lines = command.as_bytes(_lines(prepared[0], answers, args))
-        return command.Noted(lines, [len(answers), sum(own.cut for own in answers)])
+        return command.Noted(lines, _counts(answers))
 
     size = command.chunk_size(args, CHUNK)
 
     def settings() -> dict:
         given = {name: getattr(args, name) for name in ("n", "json", "threshold", "batch_tokens")}
+        given |= {name: value for name in WINDOWS if (value := getattr(args, name)) is not None}
         return command.settings_of(product, context=digest([context or ""]), **given, chunk=size)
 
     stages = Stages(prepare, lambda prepared: product.logits(prepared[1], args.batch_tokens), finish, numbered=True)
     source = chunks(args.text or stream_lines(args.input), size)
     notes = command.process(source, stages, args, settings, [args.input] if args.input else [])
-    _remark(*(map(sum, zip(*notes, strict=True)) if notes else (0, 0)), product)
+    _remark(map(sum, zip_longest(*notes, fillvalue=0)), product)  # an earlier version noted two numbers
     return 0
 
 
@@ -121,11 +128,26 @@ def _fields(own: Any) -> list[dict[str, Any]]:
     return [{name: getattr(one, name) for name in names} for one in own.best]
 
 
-def _remark(questions: int, cut: int, product: Any) -> None:
+def _counts(answers: list) -> list[int]:
+    """How many questions there are, how many were truncated, and how many were read in several windows."""
+    return [len(answers), sum(own.cut for own in answers), sum(own.windows > 1 for own in answers)]
+
+
+def _remark(counts: Iterable[int], product: Any) -> None:
     from heed.cli.common import errors
 
+    questions, cut, split, *_ = [*counts, 0, 0, 0]
+    sizes, lines = product.sizes, []
     if cut:
-        line = f"{cut:,} of {questions:,} questions are longer than {product.sizes.max_question} subwords and were truncated."
+        lines.append(
+            f"{cut:,} of {questions:,} questions are longer than {sizes.max_question} subwords and were truncated."
+        )
+    if split:
+        lines.append(
+            f"{split:,} of {questions:,} questions have a context longer than a window of {sizes.max_length} tokens, "
+            "which was read in several (--window)."
+        )
+    for line in lines:
         errors().print(f"[dim]{line}[/]", highlight=False)
 
 
@@ -134,13 +156,13 @@ def _squad(args: argparse.Namespace, product: Any) -> int:
     from heed.data import squad
     from heed.data.staged import chunks
 
-    questions, cut = squad.read(Path(args.squad)), Counter()
+    questions, counts = squad.read(Path(args.squad)), []
 
     def answered() -> Iterator[list[tuple[Any, Any]]]:
         for chunk in chunks(questions, CHUNK):
             pairs = [(one.text, one.context) for one in chunk.items]
             found = product.answer(pairs, n=args.n, threshold=args.threshold, batch_tokens=args.batch_tokens)
-            cut.update(own.cut for own in found)
+            counts.append(_counts(found))
             yield list(zip(chunk.items, found, strict=True))
 
     if args.json or args.n > 1:
@@ -152,7 +174,7 @@ def _squad(args: argparse.Namespace, product: Any) -> int:
     else:
         texts = {one.id: own.text for rows in answered() for one, own in rows}
         write_lines([json.dumps(texts, ensure_ascii=False, indent=2)], args.out)
-    _remark(len(questions), cut[True], product)
+    _remark(map(sum, zip(*counts, strict=True)), product)
     return 0
 
 
@@ -161,6 +183,7 @@ def evaluate(args: argparse.Namespace) -> int:
     import numpy as np
 
     from heed.cli.common import errors, open_product, write_lines
+    from heed.cli.language import check_context
     from heed.cli.scores import show_scores
     from heed.cli.seen import show_seen_texts
     from heed.data import squad
@@ -168,6 +191,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
     if not args.squad:
         raise ValueError(f"{args.system} is a question-answering model: give questions and answers with --squad FILE")
+    check_context(args, WINDOWS)
     questions = squad.read(Path(args.squad))
     unknown = [one.id for one in questions if not one.answered]
     if unknown:
@@ -178,8 +202,9 @@ def evaluate(args: argparse.Namespace) -> int:
     seen = show_seen_texts(filter(None, (args.system, args.against)), [one.context for one in questions])
     for name in filter(None, (args.system, args.against)):
         product = open_product(args, "answer", [name])
+        product.use_windows(args.window, args.stride)
         found.append(product.answer(pairs))
-        _remark(len(found[-1]), sum(own.cut for own in found[-1]), product)
+        _remark(_counts(found[-1]), product)
     scores = [answer_scores([one.text for one in own], expected) for own in found]
     how, what = measure if answerable.all() else measure_both, f"{len(questions):,} questions"
     show_scores(args, how, scores, answerable, what, {"trained_on": seen})

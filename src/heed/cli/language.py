@@ -1,7 +1,7 @@
 """heed evaluate, score and look for language models, which have a text but no source."""
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -13,24 +13,26 @@ CONTEXT = ("window", "stride", "memory", "code", "document")
 
 def add_context(parser: argparse.ArgumentParser) -> None:
     """The options of heed evaluate --text: the context of each token."""
-    group = parser.add_argument_group("the context of each token of --text")
+    group = parser.add_argument_group("the context of each token of --text, and the windows of --squad")
     option = group.add_argument
     option("--rows", type=int, default=1, help="number of parts read in parallel with carried state; 1 is exact")
-    option("--window", type=int, metavar="N", help="tokens read at once (default: as in training)")
+    line = "tokens read at once (default: as in training); with --squad, those of a question and its context"
+    option("--window", type=int, metavar="N", help=line)
     option(
         "--stride",
         type=int,
         metavar="N",
-        help="a window begins every N tokens; 1: every token sees a full window (slow)",
+        help="a window begins every N tokens; 1: every token sees a full window (slow). With --squad: context tokens that two windows share",
     )
     option("--memory", type=int, metavar="N", help="memory length in tokens (Transformer-XL; default: as in training)")
     option("--code", help="the control code that the text begins with")
     option("--document", choices=("file", "paragraph", "line"), help="read each document separately")
 
 
-def check_context(args: argparse.Namespace) -> None:
-    """Refuse options for --text without --text."""
-    given = [name for name in CONTEXT if getattr(args, name) is not None] + ["rows"] * (args.rows != 1)
+def check_context(args: argparse.Namespace, used: Sequence[str] = ()) -> None:
+    """Refuse options for --text without --text, but for those that are `used`."""
+    rest = [name for name in CONTEXT if name not in used]
+    given = [name for name in rest if getattr(args, name) is not None] + ["rows"] * (args.rows != 1)
     if given:
         raise ValueError(f"--{given[0]} is for language models: use it with --text")
 

@@ -14,6 +14,7 @@ from heed.vocabularies.text_parts import join_parts, split_parts
 from heed.vocabularies.vocabulary import AlignedPieces, AlignsPieces, SpecialPair, SpecialTokens
 
 MAX_LENGTH, STRIDE, MAX_QUESTION, MAX_ANSWER = 384, 128, 64, 30  # BERT's, of subwords (Devlin et al., 2019)
+LEAST_WINDOW = 16
 
 
 class WindowSizes(NamedTuple):

@@ -11,9 +11,7 @@ from heed.data.readers import Line
 
 @dataclass(frozen=True)
 class FiltersConfig:
-    max_length: int = (
-        256  # maximum length of a side in subwords, including the end token; longer pairs are filtered and counted
-    )
+    max_length: int = 256  # maximum length of a side in subwords, including the end token; longer pairs are filtered and counted; classification, regression, multiple choice, embedding: all positions of the model, by default
     max_ratio: float = 9.0  # maximum length ratio of the two sides; 0 is no limit
     same: bool = True  # filter pairs with the same text on both sides
     duplicates: bool = True  # filter duplicate pairs

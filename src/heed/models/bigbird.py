@@ -76,7 +76,7 @@ class BigBirdConfig:
 class BigBird(Encoder):
     """Like BERT, with attention over blocks. Answers are searched after the question, which ends at the separator."""
 
-    capabilities = ("packed",)
+    capabilities = ("packed", "long")
     POOLED = frozenset({"none", "masked", "causal", "pretraining", "pair", "classification", "tokens", "choice"})
 
     def __init__(self, config: BigBirdConfig):

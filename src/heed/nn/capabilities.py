@@ -1,4 +1,4 @@
-"""Capabilities that a model class declares, so that faster code paths need not know the models."""
+"""Capabilities that a model class declares, so that faster code paths and products need not know the models."""
 
 from torch import nn
 

@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heed.data.answers import MAX_ANSWER, QuestionInput, WindowSizes, question_inputs
+from heed.data.answers import LEAST_WINDOW, MAX_ANSWER, MAX_LENGTH, QuestionInput, WindowSizes, question_inputs
 from heed.data.batching import text_inputs
 from heed.models.outputs import check_outputs
 from heed.models.package import Package
+from heed.nn.capabilities import declares
 from heed.products.product import Product, aligned_vocabulary, in_batches, single
 from heed.vocabularies.vocabulary import Vocabulary, trim_span
 
@@ -63,7 +64,7 @@ class Answerer(Product):
         facts: Mapping[str, Any] | None = None,
     ):
         self.model, self.facts, self.vocabulary = model, facts or {}, aligned_vocabulary(vocabulary)
-        sizes, most = sizes or WindowSizes(), model.config.max_length
+        sizes, most = sizes or WindowSizes(usual_window(model)), model.config.max_length
         self.sizes = sizes._replace(max_length=min(sizes.max_length, most))
         self.max_answer, self.threshold = min(max_answer, most), threshold
 
@@ -71,15 +72,30 @@ class Answerer(Product):
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Answerer":
         own = single(packages, names, cls.noun)
         facts = own.facts
-        sizes = WindowSizes(**{name: facts[name] for name in WindowSizes._fields if name in facts})
+        longest = MAX_LENGTH if "stride" in facts else usual_window(own.model)  # earlier versions wrote no max_length
+        sizes = {"max_length": longest} | {name: facts[name] for name in WindowSizes._fields if name in facts}
         return cls(
             own.model,
             own.processors["text"],
-            sizes,
+            WindowSizes(**sizes),
             facts.get("max_answer", MAX_ANSWER),
             facts.get("no_answer_threshold"),
             facts,
         )
+
+    def use_windows(self, window: int | None = None, stride: int | None = None) -> None:
+        """Read contexts in windows of other sizes: `window` tokens, with the question and special tokens, of which two
+        neighbours share `stride`.
+        """
+        most = self.model.config.max_length
+        if window is not None and not LEAST_WINDOW <= window <= most:
+            raise ValueError(
+                f"window is {window}; it must be at least {LEAST_WINDOW}, and at most {most}, the positions of the model"
+            )
+        window = window or self.sizes.max_length
+        if stride is not None and not 0 <= stride <= window // 2:
+            raise ValueError(f"stride is {stride}; it must be at least 0, and at most {window // 2}, half of a window")
+        self.sizes = self.sizes._replace(max_length=window, stride=self.sizes.stride if stride is None else stride)
 
     def answer(
         self,
@@ -157,6 +173,13 @@ class Answerer(Product):
                 place = scores[start : end - more, more]
                 np.maximum(place, first[: end - start - more] + last[more:], out=place)
         return scores
+
+
+def usual_window(model: nn.Module) -> int:
+    """The window of a model where nothing says how it was trained: 384 tokens as in transformers, but all positions of
+    one made for long texts.
+    """
+    return model.config.max_length if declares(model, "long") else MAX_LENGTH
 
 
 def _largest(values: Float[np.ndarray, " n"], count: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from heed.data.prepare import TextFiles, counted
-from heed.runs import defaults, shortest
+from heed.runs import defaults, shortest, text_length
 from heed.runs.recipe import Recipe, parse, read
 from heed.runs.speed import tokens_per_second
 from heed.tasks.base import Tell
@@ -28,6 +28,7 @@ def complete(
     """The recipe with every setting that the user left open; without training.auto unchanged, except that a time
     budget adds a cool-down. `spent` returns the seconds since the command began.
     """
+    recipe = text_length.settled(recipe, None, folder, resume)
     if not recipe.training.auto:
         return _annealed(recipe)
     if resume and (folder / "recipe.toml").is_file():

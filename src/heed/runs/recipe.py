@@ -59,6 +59,18 @@ class ModelChoice:
         default = None if self.folder else getattr(self.system.config, name, None)
         return self.settings.get(name, None if isinstance(default, property) else default)
 
+    @property
+    def positions(self) -> int | None:
+        """The positions of a new model, those of its smallest preset where the preset depends on the amount of data;
+        None if there is no such setting.
+        """
+        default = None if self.folder else self.setting("max_length")
+        if default is None or "max_length" in self.settings:
+            return default
+        presets = self.system.presets
+        sizes = presets.values() if self.preset == "auto" else [presets[self.preset]]
+        return min(size.get("max_length", default) for size in sizes)
+
     def values(self) -> dict[str, Any]:
         """The [model] section."""
         return {name: getattr(self, name) for name in OWN} | dict(self.settings)

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from heed.device import choose_device
-from heed.runs import valid_engine
+from heed.runs import text_length, valid_engine
 from heed.runs.choosing import complete
 from heed.runs.ending import Command, Outcome
 from heed.runs.gpu_start import starting
@@ -56,6 +56,7 @@ def run(
         base = workers.first_before_others(lambda: open_base(recipe, folder, again))
         teachers = workers.first_before_others(lambda: open_teachers(recipe))
         recipe = with_base_search(recipe, base)
+        recipe = workers.broadcast(lambda: text_length.settled(recipe, base, folder, again))
         recipe = workers.broadcast(lambda: valid_engine.as_before(recipe, folder, again))
         workers.broadcast(lambda: check_folder(recipe, folder, again, say))
         with starting(device):

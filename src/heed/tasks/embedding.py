@@ -58,7 +58,7 @@ class EmbeddingSettings:
 class Embedding(TextTask):
     name, title, example = "embedding", "Embedding model", "heed embed {} --input texts.txt --out vectors.npy"
     Settings, needs, products, best = EmbeddingSettings, EncodesText, (Embedder,), "mrr"
-    long_validation = "cut"
+    long_validation, whole_texts = "cut", True
     metrics = (
         Metric("recall@1", "recall@1", True, lambda: "per cent: how often the right text is the nearest of all"),
         Metric("mrr", "MRR", True, lambda: "mean of 1 / rank of the right text among all, times 100"),

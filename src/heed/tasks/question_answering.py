@@ -13,6 +13,7 @@ from torch import nn
 
 from heed.data import squad
 from heed.data.answers import (
+    LEAST_WINDOW,
     MAX_ANSWER,
     MAX_LENGTH,
     MAX_QUESTION,
@@ -47,7 +48,7 @@ class AnsweringSettings:
     max_answer: int = MAX_ANSWER  # maximum answer length in subwords
 
     def __post_init__(self):
-        for name, least in (("max_length", 16), ("stride", 0), ("max_question", 1), ("max_answer", 1)):
+        for name, least in (("max_length", LEAST_WINDOW), ("stride", 0), ("max_question", 1), ("max_answer", 1)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ValueError(f"task.{name} is {value}; it must be at least {least}")
@@ -69,7 +70,7 @@ class QuestionAnswering(TokenTask):
         "misaligned": "skipped because the answer is not at the stated position (data.misaligned)",
         "unread": "skipped because the answer cannot be encoded",
         "cut": "truncated to task.max_question subwords",
-        "split": "with a context in several windows",
+        "split": "with a context in several windows (task.max_length)",
         "unanswerable": "without an answer",
     }
 
@@ -166,7 +167,8 @@ class QuestionAnswering(TokenTask):
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
         names = ("stride", "max_question", "max_answer")
-        return super().facts(recipe, prepared, base) | {name: getattr(self.settings, name) for name in names}
+        own = {name: getattr(self.settings, name) for name in names}
+        return {"max_length": MAX_LENGTH} | super().facts(recipe, prepared, base) | own
 
 
 def _checked(question: Question, path: str) -> Question:

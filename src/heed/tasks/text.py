@@ -44,6 +44,9 @@ class TextTask(Task):
     coded: ClassVar[bool] = False  # whether corpora may have control codes
     long_validation: ClassVar[str] = "left out of the loss"  # what happens to validation texts that are too long
     any_vocabulary: ClassVar[bool] = False  # whether words, characters and bytes may replace a model's own kind
+    whole_texts: ClassVar[bool] = (
+        False  # whether filters.max_length is as many subwords as the model can read, by default
+    )
 
     # checks
 
@@ -100,6 +103,8 @@ class TextTask(Task):
 
     def _check_length(self, recipe: Any) -> None:
         longest, limit = recipe.model.setting("max_length"), recipe.filters.max_length
+        if self.whole_texts and "filters.max_length" not in recipe.explicit:
+            return  # it will be set by the positions (runs/text_length.py)
         if limit < 2 or (longest is not None and limit > longest):
             most = f", and at most model.max_length, {longest}" if longest else ""
             raise ValueError(f"filters.max_length is {limit}; it must be at least 2{most}")
@@ -257,6 +262,16 @@ class TextTask(Task):
             notes.append(
                 f"{long:,} of {validation.size:,} validation texts are too long for the model and are "
                 f"{self.long_validation}."
+            )
+        if long := self.whole_texts and prepared.train.report.taken.get("length"):
+            way = (
+                "raise it"
+                if recipe.filters.max_length < max_length - 1
+                else "shorten them, or start from a model with more positions, such as BigBird"
+            )
+            notes.append(
+                f"{long:,} {self.unit} are too long and are not trained on (filters.max_length is "
+                f"{recipe.filters.max_length:,}, the model has {max_length:,} positions): {way}."
             )
         if shared := prepared.train.report.taken.get("overlap"):
             notes.append(

@@ -28,7 +28,7 @@ from heed.vocabularies.vocabulary import Pair, Vocabulary
 class TextUnderstanding(TextTask):
     """A text in parts, and its label, number or choice."""
 
-    needs, label_target, long_validation = ClassifiesText, True, "cut"
+    needs, label_target, whole_texts, long_validation = ClassifiesText, True, True, "cut"
     products: ClassVar[tuple[type[Classifier], ...]]
 
     # what differs
