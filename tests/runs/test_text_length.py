@@ -94,7 +94,7 @@ def test_long_documents_are_kept_and_read_to_their_end(tmp_path, capsys):
     console = Console(file=said, width=1000)
     assert train(long_recipe(tmp_path, 640), tmp_path / "whole", console=console).how == "finished"
     assert "200 pairs to train on, of 200; filtered out: none" in said.getvalue()
-    assert heed.load(tmp_path / "whole", "cpu").most > 512
+    assert heed.load(tmp_path / "whole", "cpu").room > 512
     assert accuracy(tmp_path / "whole", test, capsys) == (100.0, "")
     cut = long_recipe(tmp_path, 128, words=100, steps=30)  # a model that sees the beginnings alone cannot learn it
     assert train(cut, tmp_path / "cut").how == "finished"

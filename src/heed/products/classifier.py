@@ -215,7 +215,6 @@ class Classifier(Product):
                     f"text {number} has {long} subwords, and the model reads at most {room}: shorten it, or allow "
                     "truncation (too_long='cut', --too-long cut)"
                 )
-            cut += long > room
             kept = (shorten(parts, room, len(special.delimiter)) for parts in inputs)
             found.append([join_parts(parts, special.delimiter) for parts in kept])
         return found, cut
