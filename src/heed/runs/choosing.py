@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from heed.data.prepare import TextFiles, counted
-from heed.runs import defaults, shortest
+from heed.runs import defaults, shortest, text_amount
 from heed.runs.recipe import Recipe, parse, read
 from heed.runs.speed import tokens_per_second
 from heed.tasks.base import Tell
@@ -62,19 +62,20 @@ def _applies(recipe: Recipe) -> bool:
 
 
 def _measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: Tell) -> defaults.Facts:
-    pairs = characters = 0
-    for line in counted(TextFiles(recipe.data, recipe.task.one_sided, tell=tell).train(), "measuring", tell):
-        pairs, characters = pairs + 1, characters + len(line.source) + len(line.target)
+    files = TextFiles(recipe.data, recipe.task.one_sided, tell=tell)
+    text = text_amount.measure(
+        counted(files.train(), "measuring", tell), [one.weight for one in files.data.corpora]
+    )
 
     @cache
     def speed(size: tuple[int, ...]) -> float:
         tell("measuring training speed", 0)
         settings = dict(zip(defaults.MODEL_SIZES, size, strict=True)) | recipe.model.system.defaults
-        return tokens_per_second(recipe.model.system, settings, defaults.vocabulary_size(characters, device), device)
+        return tokens_per_second(recipe.model.system, settings, defaults.vocabulary_size(text.characters, device), device)
 
     steps = recipe.training.steps if "training.steps" in recipe.explicit else None
     tuning = recipe.model.folder is not None
-    return defaults.Facts(pairs, characters, device.type == "cuda", seconds, speed, tuning, steps)
+    return defaults.Facts(text, device.type == "cuda", seconds, speed, tuning, steps)
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:

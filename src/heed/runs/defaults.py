@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from heed.runs.ending import SHORT
+from heed.runs.text_amount import Amount
 from heed.training.duration import in_words
 
 COOLDOWN = 0.25  # share of a run, at its end, in which the rate falls to zero
@@ -28,13 +29,15 @@ EPOCHS = {LARGE: 20, MEDIUM: 20, SMALL: 20, TINY: 6, LEAST: 0}  # from how many 
 
 @dataclass(frozen=True)
 class Facts:
-    """The input of the rules. `characters` counts both sides; `speed` returns the training speed of a model size
-    here, in tokens per second. `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own.
-    `steps`: those set by the user.
+    """The input of the rules. `speed` returns the training speed of a model size here, in tokens per second.
+    `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own. `steps`: those set by the user.
+
+    What depends on how much there is to learn (size, regularization, vocabulary) goes by `text.characters`, in which
+    every pair counts once. What depends on how long an epoch is (passes, batches, steps) goes by `text.read` and
+    `tokens`, in which a corpus counts as often as its weight says.
     """
 
-    pairs: int
-    characters: int
+    text: Amount
     gpu: bool
     seconds: float | None = None
     speed: Callable[[Sequence[int]], float] = field(default=lambda size: float("inf"), compare=False)
@@ -43,8 +46,8 @@ class Facts:
 
     @property
     def tokens(self) -> int:
-        """Subwords of one side, roughly: four characters each in alphabetic scripts."""
-        return max(1, self.characters // 8)
+        """The tokens of one side in an epoch, roughly."""
+        return max(1, int(self.text.tokens / 2))
 
     def epochs(self, size: Sequence[int]) -> float:
         """How many epochs fit the time budget."""
@@ -62,7 +65,7 @@ class Rule(NamedTuple):
 
 def _fitting_size(facts: Facts) -> tuple[int, ...]:
     """The largest size that the corpus and the time allow."""
-    wanted = LARGE if facts.characters >= 5_000_000 else MEDIUM if facts.characters >= 800_000 else SMALL
+    wanted = LARGE if facts.text.characters >= 5_000_000 else MEDIUM if facts.text.characters >= 800_000 else SMALL
     sizes = list(EPOCHS)[list(EPOCHS).index(wanted) :]
     if facts.gpu:
         return next(size for size in sizes if facts.epochs(size) >= EPOCHS[size])
@@ -79,9 +82,9 @@ def _size(facts: Facts) -> Mapping[str, Any]:
 def _regularization(facts: Facts) -> Mapping[str, Any]:
     if facts.epochs(_fitting_size(facts)) < 60:  # R-Drop takes twice the time
         return {"model.dropout": 0.1, "task.r_drop": 0.0, "subwords.sampling": 0.0}
-    if facts.characters < 5_000_000:
+    if facts.text.characters < 5_000_000:
         return {"model.dropout": 0.3, "task.r_drop": 5.0, "subwords.sampling": 0.1}
-    if facts.characters < 100_000_000:
+    if facts.text.characters < 100_000_000:
         return {"model.dropout": 0.2, "task.r_drop": 2.0, "subwords.sampling": 0.1}
     return {"model.dropout": 0.1, "task.r_drop": 0.0, "subwords.sampling": 0.0}
 
@@ -95,13 +98,13 @@ def vocabulary_size(characters: int, device: torch.device) -> int:
 
 
 def _vocabulary(facts: Facts) -> Mapping[str, Any]:
-    return {"subwords.size": vocabulary_size(facts.characters, torch.device("cuda" if facts.gpu else "cpu"))}
+    return {"subwords.size": vocabulary_size(facts.text.characters, torch.device("cuda" if facts.gpu else "cpu"))}
 
 
 def _batch_tokens(facts: Facts) -> int:
     if not facts.gpu:
         return 1024
-    return 8192 if facts.characters < 5_000_000 else 16_384 if facts.characters < 100_000_000 else 32_768
+    return 8192 if facts.text.read < 5_000_000 else 16_384 if facts.text.read < 100_000_000 else 32_768
 
 
 def _batches(facts: Facts) -> Mapping[str, Any]:
@@ -262,9 +265,9 @@ def summary(facts: Facts, choices: Sequence[Choice]) -> list[str]:
     where = "a GPU" if facts.gpu else "a CPU"
     time = f", {in_words(facts.seconds)} at most" if facts.seconds else ""
     what = "fine-tuning on " if facts.tuning else ""
-    first = (
-        f"Chosen for {what}{facts.pairs:,} pairs ({facts.characters / 1e6:.1f} million characters) on {where}{time}:"
-    )
+    million = f"{facts.text.characters / 1e6:.1f} million characters"
+    million += f", {facts.text.read / 1e6:.1f} with weights" if facts.text.read != facts.text.characters else ""
+    first = f"Chosen for {what}{facts.text.pairs:,} pairs ({million}) on {where}{time}:"
     return [
         first,
         *(f"  {choice.describe()}" for choice in choices),
