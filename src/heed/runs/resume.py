@@ -52,6 +52,20 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str]
         say(f"{name} is now {new!r}; it was {old!r}.")
 
 
+def as_built(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
+    """The recipe of a resumed run, with the settings that it leaves open as they were when the model was built."""
+    path = folder / "recipe.toml"
+    if not resume or not path.is_file():
+        return recipe
+    before = read(path, [], saved=True)
+    rest = {name: value for name, value in before.model.settings.items() if f"model.{name}" not in recipe.explicit}
+    model = dataclasses.replace(recipe.model, settings={**recipe.model.settings, **rest})
+    recipe = dataclasses.replace(recipe, model=model)
+    if recipe.subwords is None or before.subwords is None or "subwords.size" in recipe.explicit:
+        return recipe
+    return dataclasses.replace(recipe, subwords=dataclasses.replace(recipe.subwords, size=before.subwords.size))
+
+
 def _absolute(value: Any) -> Any:
     """File names as absolute paths; the result is only compared, so other texts do no harm."""
     if isinstance(value, list):

@@ -127,7 +127,8 @@ class SpeechRecognition(Task):
         said = [written.transcript.key()] if written.transcript is not None else []
         whole = digest(key, valid_key, features.key(), written.target.key(), *said)
         held = Speech(valid_corpus, np.arange(len(valid_corpus)), encoded(written.target, valid_corpus.texts))
-        return Prepared(whole, self._usable(corpus, written), held, processors, sizes, renewed=written.renewed)
+        settled = {"renewed": written.renewed, "chosen": written.chosen}
+        return Prepared(whole, self._usable(corpus, written), held, processors, sizes, **settled)
 
     def _usable(self, corpus: SpeechCorpus, written: Written) -> Speech:
         """The recordings that are long enough for one state, and have a text."""

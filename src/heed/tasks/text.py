@@ -172,6 +172,7 @@ class TextTask(Task):
             self.sizes(pair, base),
             {} if joint or self.label_target else {"tied": "target"},
             earlier,
+            chosen=learning.chosen(texts) if base is None else {},
         )
 
     def table(self) -> TableReader:
