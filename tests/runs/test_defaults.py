@@ -21,8 +21,14 @@ from heed.runs.defaults import (
     choose,
     summary,
 )
+from heed.runs.text_amount import Amount
 
 NOTHING: frozenset[str] = frozenset()
+
+
+def text(pairs, characters, weight=1):
+    """Letters of one corpus with this weight."""
+    return Amount(pairs, characters, weight * characters, weight * characters / 4)
 
 
 def chosen(facts, explicit=NOTHING):
@@ -70,6 +76,38 @@ def test_above_five_million_characters_the_vocabulary_grows_without_jumps():
     assert {after - before for before, after in pairwise(sizes)} == {0, 1000}
 
 
+def test_weights_count_where_an_epoch_is_meant_and_not_where_the_text_is():
+    """Text that is read twice is no more text to learn from, but it makes an epoch twice as long."""
+    once, often, seldom = (chosen(Facts(text(30_000, 4_900_000, weight), gpu=True)) for weight in (1, 8, 0.1))
+    assert once["training.batch_tokens"] == seldom["training.batch_tokens"] == 8192
+    assert {name for name in once if once[name] != often[name]} == {"training.batch_tokens"}
+    assert often["training.batch_tokens"] == 16_384 and once == seldom
+    long, longer = (chosen(Facts(text(10**6, 90_000_000, weight), gpu=True)) for weight in (1, 1.1))
+    assert longer["training.steps"] > long["training.steps"] > 8000
+    assert size(long) == size(longer) and long["subwords.size"] == longer["subwords.size"] == 32_000
+
+
+def test_a_time_has_fewer_passes_over_a_corpus_that_is_read_more_often():
+    facts = Facts(text(29_000, 3_800_000), gpu=True, seconds=600.0, speed=lambda wanted: 100_000.0)
+    twice = replace(facts, text=text(29_000, 3_800_000, 2))
+    assert facts.epochs(MEDIUM) == pytest.approx(2 * twice.epochs(MEDIUM), rel=1e-4)
+    assert chosen(facts)["task.r_drop"] == 5.0 and chosen(twice)["task.r_drop"] == 0.0, "below 60 passes"
+    slower = replace(facts, speed=lambda wanted: 25_000.0)
+    assert size(chosen(slower)) == MEDIUM and size(chosen(replace(slower, text=twice.text))) == TINY
+
+
+def test_fine_tuning_steps_and_batches_go_by_the_epoch():
+    once, often = (chosen(Facts(text(1000, 500_000, weight), gpu=True, tuning=True)) for weight in (1, 3))
+    assert (once["training.batch_tokens"], often["training.batch_tokens"]) == (1024, 2048)
+
+
+def test_weights_are_told():
+    facts = Facts(text(500, 3_800_000, 2), gpu=True)
+    assert summary(facts, choose(facts, NOTHING))[0] == (
+        "Chosen for 500 pairs (3.8 million characters, 7.6 with weights) on a GPU:"
+    )
+
+
 def test_a_smaller_size_has_nothing_more_of_anything():
     for larger, smaller in pairwise(EPOCHS):
         assert smaller != larger and all(few <= many for few, many in zip(smaller, larger, strict=True))
@@ -79,7 +117,7 @@ def test_a_smaller_size_has_nothing_more_of_anything():
 @pytest.mark.parametrize(("passes", "expected"), [(1, LEAST), (8, TINY), (30, SMALL), (3000, MEDIUM)])
 def test_in_a_time_the_size_is_what_sees_the_corpus_often_enough(passes, expected):
     """A model of half the width trains three times as fast."""
-    tokens = 3_800_000 // 8
+    tokens = Facts(text(29_000, 3_800_000), gpu=False).tokens
 
     def speed(wanted):
         return (

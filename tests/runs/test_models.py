@@ -47,9 +47,9 @@ def test_the_recipe_of_a_run_states_every_setting_of_its_model(name):
     built = new_config(given.model, prepared, 10)
     again = parse(tomllib.loads(stated(given, SimpleNamespace(config=built), prepared).to_toml()))
     assert new_config(again.model, SimpleNamespace(sizes=OF_DATA, defaults={}), 10**9) == built
-    assert {*again.model.settings} | data_fields(built) | {own for own, value in asdict(built).items() if value is None} == {
-        *asdict(built)
-    }
+    assert {*again.model.settings} | data_fields(built) | {
+        own for own, value in asdict(built).items() if value is None
+    } == {*asdict(built)}
 
 
 def test_a_size_that_was_chosen_is_stated_too():

@@ -201,18 +201,22 @@ class Learning:
 
     def chosen(self, texts: str) -> dict[str, Any]:
         """The setting that the recipe left open and `pair` chose for the texts of this key, if there is one."""
-        path = cache_folder() / self._folder(texts) / SIZE
-        return {"subwords.size": json.loads(path.read_text("utf-8"))} if path.is_file() else {}
+        path, c = cache_folder() / self._folder(texts) / SIZE, self.config
+        learned = not (c.source_model or c.target_model) and path.is_file()
+        return {"subwords.size": json.loads(path.read_text("utf-8"))} if learned else {}
 
     def _sized(self, size: int) -> "Learning":
         return dataclasses.replace(self, config=dataclasses.replace(self.config, size=size))
 
+    @cached_property
+    def _more(self) -> list[str]:
+        return [_hash(Path(f)) for f in self.config.texts]
+
     def _folder(self, texts: str) -> str:
         """The name of the cache folder."""
         plain = dataclasses.replace(self.config, sampling=0.0, source_model=None, target_model=None, texts=[])
-        more = [_hash(Path(f)) for f in self.config.texts]
         tags = [self.tags] if self.tags else []
-        key = digest(texts, more, self.kind, self.sources_only, dataclasses.asdict(plain), *tags)
+        key = digest(texts, self._more, self.kind, self.sources_only, dataclasses.asdict(plain), *tags)
         return f"subwords-{key}"
 
     def _learn(self, lines: Lines, tell: Tell) -> tuple[Pair, int | None]:

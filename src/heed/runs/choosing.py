@@ -37,7 +37,7 @@ def complete(
         return _with(recipe, {})
     gpu = device.type == "cuda"
     time = defaults.budget(recipe.training.time, gpu, recipe.explicit)
-    facts = _measure(recipe, device, None if time is None else seconds_of(time), tell)
+    facts = measure(recipe, device, None if time is None else seconds_of(time), tell)
     choices = defaults.choose(facts, recipe.explicit)
     for line in defaults.summary(facts, choices):
         say(line)
@@ -61,17 +61,18 @@ def _applies(recipe: Recipe) -> bool:
     return able and recipe.task.has_rules
 
 
-def _measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: Tell) -> defaults.Facts:
+def measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: Tell) -> defaults.Facts:
+    """The input of the rules: the text of a recipe, and the speed here."""
     files = TextFiles(recipe.data, recipe.task.one_sided, tell=tell)
-    text = text_amount.measure(
-        counted(files.train(), "measuring", tell), [one.weight for one in files.data.corpora]
-    )
+    text = text_amount.measure(counted(files.train(), "measuring", tell), [one.weight for one in files.data.corpora])
 
     @cache
     def speed(size: tuple[int, ...]) -> float:
         tell("measuring training speed", 0)
         settings = dict(zip(defaults.MODEL_SIZES, size, strict=True)) | recipe.model.system.defaults
-        return tokens_per_second(recipe.model.system, settings, defaults.vocabulary_size(text.characters, device), device)
+        return tokens_per_second(
+            recipe.model.system, settings, defaults.vocabulary_size(text.characters, device), device
+        )
 
     steps = recipe.training.steps if "training.steps" in recipe.explicit else None
     tuning = recipe.model.folder is not None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from heed.runs.ending import SHORT
-from heed.runs.text_amount import Amount
+from heed.runs.text_amount import VOCABULARY, Amount
 from heed.training.duration import in_words
 
 COOLDOWN = 0.25  # share of a run, at its end, in which the rate falls to zero
@@ -32,9 +32,9 @@ class Facts:
     """The input of the rules. `speed` returns the training speed of a model size here, in tokens per second.
     `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own. `steps`: those set by the user.
 
-    What depends on how much there is to learn (size, regularization, vocabulary) goes by `text.characters`, in which
-    every pair counts once. What depends on how long an epoch is (passes, batches, steps) goes by `text.read` and
-    `tokens`, in which a corpus counts as often as its weight says.
+    What depends on how much there is to learn (size, regularization, vocabulary) goes by `text.characters`: a text
+    that is read twice teaches nothing more. What depends on the length of an epoch (passes, batches, steps) goes by
+    `text.read` and `tokens`, in which a corpus counts as often as its weight says.
     """
 
     text: Amount
@@ -46,8 +46,9 @@ class Facts:
 
     @property
     def tokens(self) -> int:
-        """The tokens of one side in an epoch, roughly."""
-        return max(1, int(self.text.tokens / 2))
+        """The tokens of one side in an epoch, roughly; of a trained model, with a vocabulary of the usual size."""
+        size = VOCABULARY if self.tuning else _vocabulary(self)["subwords.size"]
+        return max(1, int(self.text.tokens_with(size) / 2))
 
     def epochs(self, size: Sequence[int]) -> float:
         """How many epochs fit the time budget."""
@@ -265,9 +266,9 @@ def summary(facts: Facts, choices: Sequence[Choice]) -> list[str]:
     where = "a GPU" if facts.gpu else "a CPU"
     time = f", {in_words(facts.seconds)} at most" if facts.seconds else ""
     what = "fine-tuning on " if facts.tuning else ""
-    million = f"{facts.text.characters / 1e6:.1f} million characters"
-    million += f", {facts.text.read / 1e6:.1f} with weights" if facts.text.read != facts.text.characters else ""
-    first = f"Chosen for {what}{facts.text.pairs:,} pairs ({million}) on {where}{time}:"
+    once, epoch = (f"{count / 1e6:.1f}" for count in (facts.text.characters, facts.text.read))
+    weighted = f", {epoch} with weights" if epoch != once else ""
+    first = f"Chosen for {what}{facts.text.pairs:,} pairs ({once} million characters{weighted}) on {where}{time}:"
     return [
         first,
         *(f"  {choice.describe()}" for choice in choices),

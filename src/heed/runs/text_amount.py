@@ -9,19 +9,25 @@ from typing import NamedTuple
 from heed.data.readers import Line
 from heed.text.languages import RANGES
 
-LETTERS = 4.2  # characters per token; the vocabularies are those that the rules choose on a GPU
-SYLLABLES, SIGNS = 1.5, 1.5  # the same of Hangul, and of kana and Chinese characters
+# Characters per token with a joint vocabulary of 8,000 subwords, and how the number of tokens falls with its size
+# (docs/guides/defaults.md#tokens)
+LETTERS, SYLLABLES, SIGNS = 4.2, 2.0, 1.5  # of alphabets, of Hangul, and of kana and Chinese characters
+VOCABULARY, EXPONENT = 8000, 0.15
 
 
 class Amount(NamedTuple):
     """Both sides of all corpora. Every pair counts once in `pairs` and `characters`. In `read` and `tokens`, the
-    characters and the estimated tokens of an epoch, the pairs of a corpus count as often as its weight says.
+    characters of an epoch and its tokens with 8,000 subwords, the pairs of a corpus count as often as its weight says.
     """
 
     pairs: int
     characters: int
     read: float
     tokens: float
+
+    def tokens_with(self, vocabulary: int) -> float:
+        """The estimated tokens of an epoch with a vocabulary of this size."""
+        return self.tokens * (VOCABULARY / vocabulary) ** EXPONENT
 
 
 def measure(lines: Iterable[Line], weights: Sequence[float] = ()) -> Amount:
