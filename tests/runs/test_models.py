@@ -58,3 +58,12 @@ def test_a_size_that_was_chosen_is_stated_too():
     model = SimpleNamespace(config=new_config(recipe.model, prepared, 10))
     assert recipe.subwords.size is None and stated(recipe, model, prepared).subwords.size == 640
     assert decided_by_data(model) == {"source_vocab_size": None, "vocab_size": 300}
+
+
+def test_a_stated_length_is_no_reason_to_refuse_labelled_texts_that_fit():
+    """The limit of the filters may be above it, as in the recipe that was given."""
+    text = {"data": {"source": ["a"], "target": ["b"]}, "filters": {"max_length": 300}}
+    given = parse({**text, "model": {"name": "gpt", "preset": "tiny"}, "task": {"name": "classification"}})
+    model = SimpleNamespace(config=new_config(given.model, SimpleNamespace(sizes=OF_DATA, defaults={}), 10))
+    found = stated(given, model, SimpleNamespace(chosen={}))
+    assert found.model.settings["max_length"] == 256 and parse(tomllib.loads(found.to_toml())) == found

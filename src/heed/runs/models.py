@@ -64,11 +64,8 @@ def stated(recipe: Recipe, model: nn.Module, prepared: Prepared) -> Recipe:
     config, decided = model.config, data_fields(model.config)
     own = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     settings = {name: value for name, value in own.items() if name not in decided}
-    changes = {"model": dataclasses.replace(recipe.model, settings=settings)}
-    for name, value in prepared.chosen.items():
-        section, setting = name.split(".")
-        changes[section] = dataclasses.replace(getattr(recipe, section), **{setting: value})
-    return dataclasses.replace(recipe, **changes)
+    recipe = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, settings=settings))
+    return recipe.with_settings(prepared.chosen)
 
 
 def decided_by_data(model: nn.Module) -> dict[str, Any]:

@@ -4,7 +4,7 @@ the model and the task determine the dataclasses of the sections.
 
 import copy
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -95,6 +95,14 @@ class Recipe:
             elif own is not None:
                 found[name] = config.plain(own)
         return found
+
+    def with_settings(self, settings: Mapping[str, Any]) -> "Recipe":
+        """The recipe with other values of settings outside of [model], by section.name."""
+        changes: dict[str, dict[str, Any]] = {}
+        for name, value in settings.items():
+            section, own = name.split(".")
+            changes.setdefault(section, {})[own] = value
+        return replace(self, **{name: replace(getattr(self, name), **own) for name, own in changes.items()})
 
     def to_toml(self) -> str:
         return config.to_toml(self.sections())

@@ -26,6 +26,19 @@ FREE = {  # except for what changes no batch
     "task.label_smoothing", "task.lm_weight", "task.r_drop", "task.teacher", "task.distillation", "task.tune_length_penalty",
 }  # fmt: skip
 
+LEFT_OPEN = {  # what a recipe may leave to the data, and to a model that was trained before
+    "any": ("subwords.size",),
+    "trained": (
+        "data.features",
+        "data.rate",
+        "data.mels",
+        "data.cepstra",
+        "data.frame",
+        "data.shift",
+        "data.normalize",
+    ),
+}
+
 
 def check_new(folder: Path, resume: bool) -> None:
     """Refuse a folder with files in it, unless a run is resumed there."""
@@ -61,9 +74,10 @@ def as_built(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
     rest = {name: value for name, value in before.model.settings.items() if f"model.{name}" not in recipe.explicit}
     model = dataclasses.replace(recipe.model, settings={**recipe.model.settings, **rest})
     recipe = dataclasses.replace(recipe, model=model)
-    if recipe.subwords is None or before.subwords is None or "subwords.size" in recipe.explicit:
-        return recipe
-    return dataclasses.replace(recipe, subwords=dataclasses.replace(recipe.subwords, size=before.subwords.size))
+    names = LEFT_OPEN["any"] + (LEFT_OPEN["trained"] if before.model.folder else ())
+    values = {name: before.sections().get(name.split(".")[0], {}).get(name.split(".")[1]) for name in names}
+    known = {name: value for name, value in values.items() if value is not None and name not in recipe.explicit}
+    return recipe.with_settings(known)
 
 
 def _absolute(value: Any) -> Any:

@@ -99,6 +99,8 @@ class TextTask(Task):
 
     def _check_length(self, recipe: Any) -> None:
         longest, limit = recipe.model.setting("max_length"), recipe.filters.max_length
+        if self.label_target:  # then the texts themselves count (runs/models.py)
+            longest = None
         if limit < 2 or (longest is not None and limit > longest):
             most = f", and at most model.max_length, {longest}" if longest else ""
             raise ValueError(f"filters.max_length is {limit}; it must be at least 2{most}")
