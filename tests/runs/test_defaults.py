@@ -16,12 +16,14 @@ from heed.runs.defaults import (
     SMALL,
     TINY,
     TUNING_RULES,
+    WORTH,
     Facts,
     budget,
     choose,
     summary,
 )
 from heed.runs.text_amount import Amount
+from tests.test_docs import anchors
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -228,6 +230,21 @@ def test_the_example_of_a_gpu_is_in_the_measured_table():
     )
     assert "43.38" in measured and "38.13" in measured and "282 s" in measured
     assert "43.4 BLEU" in GPU_EXAMPLE and "38.1" in GPU_EXAMPLE
+
+
+@pytest.mark.parametrize("rule", [*RULES, *TUNING_RULES], ids=lambda rule: f"{rule.title}: {rule.reason[:20]}")
+def test_what_a_rule_was_measured_by_is_there(rule):
+    """A heading or an anchor with a table or a figure below it; what was not measured is said not to be."""
+    docs = Path(__file__).parents[2]
+    for place in rule.measured:
+        page, anchor = place.split("#")
+        assert anchor in anchors(docs / page), place
+    if rule in RULES:
+        table = (docs / WORTH.split("#")[0]).read_text("utf-8").split("### What each rule is worth")[1]
+        assert WORTH in rule.measured and f"\n| {rule.title} | " in table
+    elif not rule.measured:
+        said = (docs / "docs" / "guides" / "fine-tuning.md").read_text("utf-8").split("## What is chosen")[1]
+        assert "values are common in the field" in said.split("\n## ")[0]
 
 
 def tuned(characters, gpu=False, explicit=NOTHING):

@@ -56,12 +56,14 @@ class Facts:
 
 
 class Rule(NamedTuple):
-    """`choose` returns settings by name. `reason` is printed; `measured` says where the evidence is."""
+    """`choose` returns settings by name. `reason` is printed; `measured` are the places of the evidence, none if the
+    values are those that are common in the field.
+    """
 
     title: str
     choose: Callable[[Facts], Mapping[str, Any]]
     reason: str
-    measured: str
+    measured: tuple[str, ...] = ()
 
 
 def _fitting_size(facts: Facts) -> tuple[int, ...]:
@@ -155,15 +157,21 @@ def _search(facts: Facts) -> Mapping[str, Any]:
     return {"decoding.length_penalty": 1.0, "task.tune_length_penalty": 200}
 
 
+WORTH = "docs/guides/defaults.md#what-each-rule-is-worth"  # has a row for each rule
+EXPLORED = "docs/guides/defaults.md#explorations"
+TIMED = "docs/guides/defaults.md#time-limits"
+PENALTIES = "docs/guides/defaults.md#search"
+TUNED = "docs/results.md#pre-training-then-fine-tuning-on-500-pairs"
+
 RULES = (
-    Rule("size", _size, "as large as the corpus and the time allow", "docs/guides/defaults.md#size"),
-    Rule("regularization", _regularization, "prevents overfitting on small corpora", "docs/guides/defaults.md#regularization"),
-    Rule("vocabulary", _vocabulary, "each subword is frequent enough to be learned", "docs/guides/defaults.md#vocabulary"),
-    Rule("batches", _batches, "suits the device", "docs/guides/defaults.md#batches"),
-    Rule("learning rate", _schedule, "the highest that is stable with pre-norm", "docs/guides/defaults.md#schedule"),
-    Rule("end", _ending, "while validation improves; then the learning rate decays to zero", "docs/guides/defaults.md#stopping"),
-    Rule("weights", _weights, "the moving average of the weights, at its best validation", "docs/guides/defaults.md#weights"),
-    Rule("search", _search, "chosen on validation sentences at the end, if one is clearly better", "docs/guides/defaults.md#search"),
+    Rule("size", _size, "as large as the corpus and the time allow", (WORTH, EXPLORED, TIMED)),
+    Rule("regularization", _regularization, "prevents overfitting on small corpora", (WORTH, EXPLORED, TIMED)),
+    Rule("vocabulary", _vocabulary, "each subword is frequent enough to be learned", (WORTH, EXPLORED)),
+    Rule("batches", _batches, "suits the device", (WORTH, EXPLORED)),
+    Rule("learning rate", _schedule, "the highest that is stable with pre-norm", (WORTH, EXPLORED)),
+    Rule("end", _ending, "while validation improves; then the learning rate decays to zero", (WORTH, TIMED)),
+    Rule("weights", _weights, "the moving average of the weights, at its best validation", (WORTH,)),
+    Rule("search", _search, "chosen on validation sentences at the end, if one is clearly better", (WORTH, PENALTIES)),
 )  # fmt: skip
 
 
@@ -205,11 +213,17 @@ def _tuning_weights(facts: Facts) -> Mapping[str, Any]:
     return {"training.final": "best-ema", "training.ema": 0.999}
 
 
-TUNING_RULES = (
-    Rule("batches", _tuning_batches, "small batches, so that a small corpus gives many steps", "docs/guides/fine-tuning.md#what-is-chosen"),
-    Rule("learning rate", _tuning_schedule, "a seventh of that for a new model, to keep what it knows", "docs/guides/fine-tuning.md#what-is-chosen"),
-    Rule("end", _tuning_end, "at most twenty epochs, while validation improves", "docs/guides/fine-tuning.md#what-is-chosen"),
-    Rule("weights", _tuning_weights, "the moving average, starting from the trained model, at its best validation", "docs/guides/fine-tuning.md#what-is-chosen"),
+TUNING_WORTH = "docs/guides/defaults.md#what-each-rule-is-worth"  # has a row for each rule
+EXPLORED = "docs/guides/defaults.md#explorations"
+TIMED = "docs/guides/defaults.md#time-limits"
+PENALTIES = "docs/guides/defaults.md#search"
+TUNED = "docs/results.md#pre-training-then-fine-tuning-on-500-pairs"
+
+RULES = (
+    Rule("batches", _tuning_batches, "small batches, so that a small corpus gives many steps"),
+    Rule("learning rate", _tuning_schedule, "a seventh of that for a new model, to keep what it knows", (TUNED,)),
+    Rule("end", _tuning_end, "at most twenty epochs, while validation improves"),
+    Rule("weights", _tuning_weights, "the moving average, starting from the trained model, at its best validation"),
 )  # fmt: skip
 OF_THE_MODEL = ("size", "regularization", "vocabulary")  # the rules whose choices a GPU makes larger
 
