@@ -213,13 +213,7 @@ def _tuning_weights(facts: Facts) -> Mapping[str, Any]:
     return {"training.final": "best-ema", "training.ema": 0.999}
 
 
-TUNING_WORTH = "docs/guides/defaults.md#what-each-rule-is-worth"  # has a row for each rule
-EXPLORED = "docs/guides/defaults.md#explorations"
-TIMED = "docs/guides/defaults.md#time-limits"
-PENALTIES = "docs/guides/defaults.md#search"
-TUNED = "docs/results.md#pre-training-then-fine-tuning-on-500-pairs"
-
-RULES = (
+TUNING_RULES = (
     Rule("batches", _tuning_batches, "small batches, so that a small corpus gives many steps"),
     Rule("learning rate", _tuning_schedule, "a seventh of that for a new model, to keep what it knows", (TUNED,)),
     Rule("end", _tuning_end, "at most twenty epochs, while validation improves"),
