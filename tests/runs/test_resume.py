@@ -108,6 +108,8 @@ def test_what_a_recipe_leaves_open_is_as_it_was_when_the_run_began(tmp_path):
     assert found == built and not differences(built, found)
     assert as_built(recipe(model={"dim": 32}), tmp_path, resume=True).model.settings["dim"] == 32, "which is refused"
     assert as_built(recipe(subwords={"size": 500}), tmp_path, resume=True).subwords.size == 500
+    other = recipe(task={"name": "recommendation"}, model={"name": "sasrec"}, data={"interactions": "log.tsv"})
+    assert as_built(other, tmp_path, resume=True).subwords is None, "another task, which is refused"
     assert as_built(recipe(), tmp_path, resume=False) == as_built(recipe(), tmp_path / "none", resume=True) == recipe()
 
 

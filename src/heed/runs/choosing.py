@@ -32,7 +32,7 @@ def complete(
         return _annealed(recipe)
     if resume and (folder / "recipe.toml").is_file():
         before = read(folder / "recipe.toml", [], saved=True)
-        return _with(recipe, {name: value for name, value in _settings(before).items() if name not in recipe.explicit})
+        return _with(recipe, {name: value for name, value in before.settings().items() if name not in recipe.explicit})
     if not _applies(recipe):
         return _with(recipe, {})
     gpu = device.type == "cuda"
@@ -79,14 +79,10 @@ def measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: T
     return defaults.Facts(text, device.type == "cuda", seconds, speed, tuning, steps)
 
 
-def _settings(recipe: Recipe) -> dict[str, Any]:
-    return {f"{section}.{name}": value for section, own in recipe.sections().items() for name, value in own.items()}
-
-
 def _with(recipe: Recipe, changes: dict[str, Any]) -> Recipe:
     """The recipe with changes, and nothing left to choose."""
     values: dict[str, dict[str, Any]] = {}
-    for name, value in (_settings(recipe) | changes | {"training.auto": False}).items():
+    for name, value in (recipe.settings() | changes | {"training.auto": False}).items():
         section, own = name.split(".", 1)
         values.setdefault(section, {})[own] = value
     return dataclasses.replace(parse(values), explicit=recipe.explicit)

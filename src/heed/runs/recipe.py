@@ -96,6 +96,10 @@ class Recipe:
                 found[name] = config.plain(own)
         return found
 
+    def settings(self) -> dict[str, Any]:
+        """All settings as plain values, by section.name."""
+        return {f"{section}.{name}": value for section, own in self.sections().items() for name, value in own.items()}
+
     def with_settings(self, settings: Mapping[str, Any]) -> "Recipe":
         """The recipe with other values of settings outside of [model], by section.name."""
         changes: dict[str, dict[str, Any]] = {}
@@ -140,7 +144,7 @@ def _leave_to_another_model(values: dict[str, Any], changed: Set[str]) -> None:
         return
     if changed & {"model.name", "model.folder"}:
         values["model"] = {name: value for name, value in model.items() if name in OWN}
-    elif "model.preset" in changed and model.get("name") in MODELS:
+    elif "model.preset" in changed and model.get("name") in list(MODELS):
         sizes = set().union(*MODELS[model["name"]].presets.values())
         values["model"] = {name: value for name, value in model.items() if name not in sizes}
 

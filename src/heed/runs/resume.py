@@ -75,9 +75,9 @@ def as_built(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
     model = dataclasses.replace(recipe.model, settings={**recipe.model.settings, **rest})
     recipe = dataclasses.replace(recipe, model=model)
     names = LEFT_OPEN["any"] + (LEFT_OPEN["trained"] if before.model.folder else ())
-    values = {name: before.sections().get(name.split(".")[0], {}).get(name.split(".")[1]) for name in names}
-    known = {name: value for name, value in values.items() if value is not None and name not in recipe.explicit}
-    return recipe.with_settings(known)
+    old = before.settings()
+    kept = {name: old[name] for name in names if name in old.keys() & recipe.settings().keys() - recipe.explicit}
+    return recipe.with_settings(kept)
 
 
 def _absolute(value: Any) -> Any:
