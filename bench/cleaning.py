@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from heed.data import readers
+from heed.data import readers, tables
 from heed.data.cleaning import Cleaning
 from heed.data.duplicates import SKIP_REASONS
 from heed.data.filters import FiltersConfig
@@ -103,7 +103,7 @@ def main() -> None:
     option("--lines", type=int, help="only the first so many")
     option("--rules", nargs="+", choices=list(RULES), default=list(RULES), metavar="RULE", help="some alone")
     args = parser.parse_args()
-    both = readers.table(Path(args.tsv), args.columns) if args.tsv else readers.pairs(*files(args, "source", "target"))
+    both = tables.table(Path(args.tsv), args.columns) if args.tsv else readers.pairs(*files(args, "source", "target"))
     lines = list(both)[: args.lines]
     valid = list(readers.pairs(*files(args, "valid_source", "valid_target"))) if args.valid_source else []
     sample = [text for line in lines[:: -(-len(lines) // 20_000)] for text in line[:2]]

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from bench import bigbird, encode
+from bench import bigbird, encode, packed
 
 
 def rows(full, ours, sparse=True):
@@ -77,3 +77,15 @@ def test_vectors_and_labels_are_measured_beside_transformers(tmp_path, capsys, m
     assert list(facts["classify"])[:2] == ["heed", "transformers"] and "heed, torch" in facts["classify"]
     assert all(own["difference"] < 1e-5 for verb in ("embed", "classify") for own in facts[verb].values())
     assert "largest difference" in capsys.readouterr().out
+
+
+def test_packed_steps_are_measured_beside_padded_ones(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(packed, "VOCABULARY", 60)
+    words = ["--preset", "tiny", "--texts", "60", "--median", "5", "--steps", "1", "--rounds", "1", "--batch-tokens", "128", "--threads", "1"]  # fmt: skip
+    assert packed.main([*words, "--json", str(tmp_path / "found.json")]) == 0
+    found = json.loads((tmp_path / "found.json").read_text("utf-8"))["rows"]
+    assert list(found) == ["classification", "tagging", "question-answering", "embedding", "masked", "masked, pairs"]
+    assert all(0 <= own["padding"] < 1 and own["padded"][0] > 0 and own["packed"][0] > 0 for own in found.values())
+    assert capsys.readouterr().out.count("tokens/s") == 6
+    for row in packed.rows(60, 5, 0.8, 128).values():
+        assert packed.padding([next(row.batches(True))]) == 0

@@ -230,6 +230,29 @@ def test_lines_that_were_trained_on_are_reported(heed, trained, files, tmp_path)
     (tmp_path / "hashes").rename(trained / "trained-texts.safetensors")
 
 
+def test_a_masked_language_model_is_told_of_lines_it_was_trained_on(heed, files, tmp_path):
+    tiny = ["model.name=bert", "task.name=masked", "task.length=16", "task.document=line", "subwords.size=120", "model.dim=8", "model.heads=1",
+            "model.hidden=8", "model.layers=1", "training.steps=1", "training.valid_every=1", "training.batch_tokens=64", "training.threads=1"]  # fmt: skip
+    given = [
+        "--source",
+        files / "train.txt",
+        "--set",
+        f"data.valid_source={files / 'test.txt'}",
+        "--quiet",
+        "--no-report",
+    ]
+    assert heed("train", "--out", tmp_path / "bert", *given, *sets(*tiny))[0] == 0
+    long = next(filter(is_long, (files / "train.txt").read_text("utf-8").splitlines()))
+    (tmp_path / "seen.txt").write_text(f"{long}\nthe cat\n", "utf-8")
+    (tmp_path / "short.txt").write_text("the cat\nthe cat saw\n", "utf-8")
+    code, _, err = heed("evaluate", tmp_path / "bert", "--text", tmp_path / "seen.txt", "--samples", 5)
+    assert code == 0 and err.startswith(f"Warning: {tmp_path / 'bert'} was trained on 1 of the 2 lines of this text (")
+    assert err.endswith(": scores on them say little about unseen text.")
+    code, _, err = heed("evaluate", tmp_path / "bert", "--text", tmp_path / "short.txt", "--samples", 5)
+    said = "no line has 20 letters and digits, and shorter ones repeat by chance"
+    assert (code, err) == (0, f"Not known: whether this text was trained on ({said}).")
+
+
 @pytest.mark.parametrize(("given", "name"), [({"code": "Books"}, "code"), ({"token_scores": True}, "token-scores")])
 def test_all_codes_are_tried_or_one_is_given(given, name):
     args = Namespace(**{"code": None, "token_scores": False, **given})

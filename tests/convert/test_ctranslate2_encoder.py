@@ -161,7 +161,7 @@ def test_vectors_are_those_of_torch(system, pooling):
     expected = embedder.embed(texts)
     embedder.use("ctranslate2")
     torch.testing.assert_close(*map(torch.from_numpy, (embedder.embed(texts), expected)), rtol=0, atol=1e-5)
-    found = embedder.embed_ids(embedder.read(texts))
+    found = embedder.embed_ids(embedder.read(texts).ids)
     torch.testing.assert_close(*map(torch.from_numpy, (found, expected)), rtol=0, atol=1e-5)
 
 

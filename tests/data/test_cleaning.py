@@ -139,7 +139,7 @@ def test_repeats_of_a_whole_pair_are_duplicates(many):
     [
         ("It was 1984.", "Es war 1985.", "numbers"),
         ("It was 1984.", "Das war damals.", "numbers"),
-        ("Two dogs and 3 cats", "2 Hunde und 3 Katzen", "numbers"),
+        ("Two dogs and 3 cats", "2 Hunde und 4 Katzen", "numbers"),
         ("7 dogs", "sieben Hunde", None),
         ("1,000 or 2.50 at 2:30", "1.000 oder 2,50 um 2.30", None),
         ("1 000 and 05", "1000 und 5", None),

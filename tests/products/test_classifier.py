@@ -4,30 +4,32 @@ import pytest
 import torch
 
 from heed.loading import load, write_package
-from heed.products.classifier import Classifier
+from heed.products.choice_model import ChoiceModel
+from heed.products.classifier import Classifier, Regressor
 from tests.convert.small import SIZES, classifier, package, pairs
 
 TEXTS = [source for source, _ in pairs()[:6]]
+LONG = " ".join(source for source, _ in pairs()[:60])
+ROOM = SIZES["max_length"] - 2
 
 
 @pytest.fixture
 def folder(tmp_path):
     own = classifier()
-    write_package(own._replace(facts={**own.facts, "max_source": 9}), tmp_path / "model")
+    write_package(own._replace(facts={**own.facts, "max_source": 9, "trained": {}}), tmp_path / "model")
     return tmp_path / "model"
 
 
-def lengths():
-    return [len(ids) for ids in classifier().processors["text"].encode(TEXTS)]
-
-
-def test_it_reads_no_more_than_what_it_was_trained_on(folder):
-    loaded = load(folder, "cpu")
-    first = next(number for number, length in enumerate(lengths(), 1) if length > 7)
+def test_a_folder_of_an_earlier_version_that_recorded_its_longest_training_text_reads_as_much_as_the_model(folder):
+    own, loaded = classifier(), load(folder, "cpu")
+    whole = Classifier(own.model, own.processors["text"], own.processors["labels"].names)
+    assert max(map(len, own.processors["text"].encode(TEXTS))) > 7
+    assert loaded.classify(TEXTS) == whole.classify(TEXTS)
     with pytest.raises(ValueError) as error:
-        loaded.classify(TEXTS)
+        loaded.classify([*TEXTS, LONG])
+    size = len(own.processors["text"].encode([LONG])[0])
     assert str(error.value) == (
-        f"text {first} has {lengths()[first - 1]} subwords, and the model reads at most 7: shorten it, or allow truncation (too_long='cut', --too-long cut)"
+        f"text 7 has {size} subwords, and the model reads at most {ROOM}: shorten it, or allow truncation (too_long='cut', --too-long cut)"
     )
 
 
@@ -39,9 +41,11 @@ def test_texts_may_come_from_anywhere(folder):
 def test_a_text_that_is_cut_is_read_to_the_limit(folder):
     own, loaded = classifier(), load(folder, "cpu")
     vocabulary = own.processors["text"]
-    read = [ids[:7] for ids in vocabulary.encode(TEXTS)]
+    texts = [*TEXTS, LONG]
+    read = [ids[:ROOM] for ids in vocabulary.encode(texts)]
     special = vocabulary.special
-    for ids, found in zip(read, loaded.classify(TEXTS, too_long="cut"), strict=True):
+    assert [loaded.read(own, too_long="cut").cut for own in (texts, TEXTS)] == [1, 0]
+    for ids, found in zip(read, loaded.classify(texts, too_long="cut"), strict=True):
         logits = own.model.classify_text(torch.tensor([[*special.before, *ids, special.last]]))[0]
         torch.testing.assert_close(torch.tensor(list(found.probabilities.values())), logits.softmax(dim=0))
         assert found.label == own.processors["labels"].names[int(logits.argmax())]
@@ -72,3 +76,23 @@ def test_what_tells_no_labels_is_no_classifier(tmp_path):
         ValueError, match="is a translator: it cannot classify; use heed translate, evaluate, score or look"
     ):
         load(tmp_path / "model", "cpu", verb="classify")
+
+
+@pytest.mark.parametrize(
+    ("made", "labels", "said"),
+    [
+        (lambda own: Classifier(own.model, own.processors["text"], ["a", "b"]), ["b", "c"],
+         "'c' is not a label of this model; its labels are a, b"),
+        (lambda own: Regressor(own.model, own.processors["text"]), ["-1.5", "nan"], "'nan' is not a number"),
+        (lambda own: ChoiceModel(own.model, own.processors["text"]), ["1", "B"],
+         "'B' is not the number of a choice, counted from 0"),
+        (lambda own: ChoiceModel(own.model, own.processors["text"], ["1", "2"]), ["2", "0"],
+         "'0' is not a label of this model; its labels are 1, 2"),
+    ],
+)  # fmt: skip
+def test_a_reference_that_is_no_label_is_told_with_its_place(made, labels, said):
+    product = made(classifier())
+    assert product.expected(labels[:1]).tolist() == [{"b": 1, "-1.5": -1.5, "1": 1, "2": 1}[labels[0]]]
+    with pytest.raises(ValueError) as error:
+        product.expected(labels, lambda index: f"file, line {index + 1}: ")
+    assert str(error.value) == f"file, line 2: {said}"

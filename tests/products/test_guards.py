@@ -2,6 +2,7 @@
 
 import pytest
 
+from heed.decoding.config import DecodingConfig
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.loops import find_loops, source_repeats
 from heed.products.translator.guards import Guards
@@ -123,3 +124,41 @@ def test_a_copy_comes_after_what_is_none(looper):
     off = looper.search_config({"beam": 2, "avoid_copies": False})
     assert guards.faulty([source], [found[:1]], off) == {} and guards.best(source, found, off) == found[:1]
     assert guards.faulty([source], [found[1:]], config) == {}
+
+
+@pytest.fixture
+def imported(make):
+    """The looper as a model of transformers: no guards, a maximum length of its own, and an end that is forced there."""
+    made = make(3, max_source=48)
+    made.model.bias[LAST] -= 1.2
+    made.decoding = DecodingConfig(beam=4, max_length=30, force_end=True, max_growth=0.1, **OFF)
+    return made
+
+
+def test_guards_are_switched_on_for_a_model_that_came_without(imported, many):
+    plain = imported.translate(many)
+    assert any(looping(imported, plain)) and any(len(one.tokens) == 30 for one in plain)
+    assert not any(looping(imported, imported.translate(many, avoid_loops=True)))
+    ended = imported.translate(many, avoid_overlong=True)
+    limits = [int(0.1 * (len(imported.source.encode([text])[0]) + 1)) + 20 for text in many]
+    assert all(len(one.tokens) <= most < 30 for one, most in zip(ended, limits, strict=True))
+    assert all(one.tokens[-1] == "</s>" for one in ended)
+    own = imported.search_config({"avoid_overlong": True, "max_length": 12})  # what is given is a limit still
+    assert own.max_length == 12 and imported.search_config({"avoid_loops": True}).max_length == 30
+
+
+def test_a_guard_that_could_not_work_is_refused(imported):
+    for name in ("avoid_overlong", "avoid_copies"):
+        imported.facts["languages"] = {"source": "ko", "target": "en"}
+        for search, why in (({"beam": 1}, "greedy search"), ({"sample": True}, "sampling")):
+            with pytest.raises(ValueError, match=rf"{name} is true, but {why}.* use a beam search .* or leave it out"):
+                imported.search_config({name: True, **search})
+        assert getattr(imported.search_config({name: True, "rerank": "mbr", "beam": 1}), name)
+        assert imported.search_config({name: False, "beam": 1}).beam == 1
+    assert imported.search_config({"avoid_copies": True}).avoid_copies
+    imported.facts["languages"] = {"source": "ko", "target": "ko"}
+    with pytest.raises(ValueError, match="avoid_copies is true, but the model translates from a language into itself"):
+        imported.search_config({"avoid_copies": True})
+    imported.facts["languages"] = None
+    with pytest.raises(ValueError, match="between unknown languages, where a copy may be right: leave it out"):
+        imported.search_config({"avoid_copies": True})

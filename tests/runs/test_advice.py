@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from heed.cli import translate
 from heed.cli.train import add, settings
 from heed.data.filters import FilterReport
 from heed.evaluation.analysis import Analysis, LengthGroup, WordGroup
@@ -17,6 +18,7 @@ from heed.runs.report.advice import RULES, advise
 from heed.runs.report.findings import Findings, SetScores, TrainingText
 from heed.runs.report.log import TrainingLog
 from heed.runs.validation_history import ValidationHistory
+from heed.tasks.subwords import check_subwords
 from heed.training.duration import seconds_of
 
 FILES = {"source": ["a.en"], "target": ["a.de"], "valid_source": ["v.en"], "valid_target": ["v.de"]}
@@ -141,7 +143,7 @@ CASES = {
     ),
     "too short": ({"analysis": {"length_ratio": 0.84}}, {"analysis": {"length_ratio": 0.96}}, ("0.84", "--length-penalty 1")),
     "too long": ({"analysis": {"length_ratio": 1.3}}, {"analysis": {"length_ratio": 1.04}}, ("1.30", "--length-penalty 0.2")),
-    "loops": ({"analysis": {"loops": 40}}, {"analysis": {"loops": 9}}, ("40 of 1,000", "4.0%", "--no-repeat 4")),
+    "loops": ({"analysis": {"loops": 40}}, {"analysis": {"loops": 9}}, ("40 of 1,000", "4.0%", "heed report runs/x --source FILE --reference FILE")),
     "copies": ({"analysis": {"copies": 25}}, {"analysis": {"copies": 9}}, ("25 of 1,000", "2.5%")),
     "empty": ({"analysis": {"empty": 12}}, {"analysis": {"empty": 9}}, ("12 of 1,000", "1.2%", "--min-length")),
     "numbers": (
@@ -267,6 +269,67 @@ def test_what_is_on_already_is_not_advised():
 
 def test_outputs_that_are_long_because_they_loop_get_one_piece_of_advice():
     assert names(findings(analysis={"length_ratio": 2.1, "loops": 400})) == ["loops"]
+
+
+LOOPS = {
+    "validation, guards on": (False, {}, "Validation searches without guards", "heed report runs/x --source FILE"),
+    "validation, guards off": (
+        False,
+        {"avoid_loops": False},
+        "switch on the guard",
+        "heed translate runs/x --avoid-loops",
+    ),
+    "test set, guards off": (
+        False,
+        {"avoid_loops": False},
+        "switch on the guard",
+        "heed translate runs/x --avoid-loops",
+    ),
+    "test set, guards on": (True, {}, "block repetitions, too", "heed translate runs/x --no-repeat 4"),
+    "test set, all on": (True, {"no_repeat": 4}, "Train it longer, or on more data.", ""),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_advice_on_loops_names_what_is_not_on_yet(name):
+    guarded, decoding, action, command = LOOPS[name]
+    sets = [replace(findings().sets[0], name=name.partition(",")[0], guarded=guarded)]
+    (advice,) = advise(findings(analysis={"loops": 40}, sets=sets, recipe=recipe(decoding=decoding)))
+    assert action in advice.action and advice.command.startswith(command) and bool(command) == bool(advice.command)
+    if advice.command.startswith("heed translate"):  # the command exists
+        options = argparse.ArgumentParser()
+        translate.add(options)
+        options.parse_args(shlex.split(advice.command.partition(" <")[0])[2:])
+
+
+RARE = {
+    "subwords": ({}, {}, "Use BPE-dropout, a smaller vocabulary (it has 4,000 subwords) or more data.", "--set subwords.size=2000"),
+    "sampled already": ({"subwords": {"sampling": 0.1}}, {}, "Use a smaller vocabulary (it has 4,000", "--set subwords.size=2000"),
+    "small already": ({}, {"vocab_size": 1500}, "Use BPE-dropout or more data.", "--set subwords.sampling=0.1"),
+    "given subwords": ({"subwords": {"source_model": "a.spm", "target_model": "a.spm"}}, {}, "Use BPE-dropout or more data.", "--set subwords.sampling=0.1"),
+    "words": ({"subwords": {"kind": "words"}}, {}, "Use subwords instead of whole words or more data.", '--set subwords.kind="bpe"'),
+    "another model's": ({"model": {"folder": "runs/base"}}, {}, "Use more data.", ""),
+    "its family's": ({"model": {"name": "bart"}}, {}, "Use a smaller vocabulary (it has 4,000 subwords) or more data.", "--set subwords.size=2000"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_advice_on_rare_words_changes_something_for_this_model(name):
+    own, model, action, command = RARE[name]
+    rare = {"words": words((100, 20), (300, 60), (600, 400), (2000, 1500), (7000, 5600))}
+    given = findings(recipe=recipe(**own), analysis=rare)
+    (advice,) = advise(replace(given, model={**given.model, **model}))
+    assert advice.action.startswith(action) and advice.command == command
+    if advice.command:  # the setting exists and applies to this model
+        name, value = advice.command.removeprefix("--set subwords.").split("=")
+        changed = recipe(**own | {"subwords": own.get("subwords", {}) | {name: eval(value)}})
+        check_subwords(changed.task, changed)
+
+
+def test_words_that_were_counted_in_a_part_of_the_text_are_said_to_be():
+    rare = {"words": words((100, 20), (300, 60), (600, 400), (2000, 1500), (7000, 5600))}
+    (advice,) = advise(findings(analysis=rare, text=TrainingText(800_000, 500_000, {}, 0)))
+    assert "1 to 5 times in the first 500,000 of the 800,000 training pairs, 20%" in advice.measured
 
 
 def test_greedy_outputs_are_said_to_be_greedy():

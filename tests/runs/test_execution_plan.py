@@ -1,5 +1,6 @@
 """How fast a run goes: what the settings, the model, the task and the device allow."""
 
+import dataclasses
 import itertools
 from functools import partial
 
@@ -10,8 +11,8 @@ from heed.data.batching import collate, plan, plan_packed
 from heed.data.labelled import CollateTexts, PackTexts
 from heed.data.packing import pack
 from heed.kernels.fused_model import supports_packing
-from heed.models.albert import Albert, AlbertConfig
 from heed.models.bert import Bert, BertConfig
+from heed.models.bigbird import BigBird, BigBirdConfig
 from heed.models.electra import Electra, ElectraConfig
 from heed.models.gpt2 import GPT2, GPT2Config
 from heed.models.rnn_lm import RNNLanguageModel, RNNLanguageModelConfig
@@ -22,11 +23,15 @@ from heed.nn.pixels import Normalize
 from heed.products.classifier import Classifier
 from heed.runs.execution_plan import plan_execution
 from heed.tasks.classification import Classification, ClassificationSettings
+from heed.tasks.contrastive_loss import ContrastiveLoss
+from heed.tasks.embedding import Embedding, EmbeddingSettings
 from heed.tasks.image_classification import ImageClassification, ImageClassificationSettings, ImageLoss
 from heed.tasks.language import LanguageModelling, LanguageSettings
 from heed.tasks.masked import MaskedLanguage, MaskedLoss
+from heed.tasks.question_answering import AnswerLoss, QuestionAnswering
 from heed.tasks.replaced_tokens import ReplacedTokens, ReplacedTokensLoss
 from heed.tasks.sequence_loss import CrossEntropy, Distilled, RDrop
+from heed.tasks.tagging import Tagging, TagLoss
 from heed.tasks.text_losses import LabelLoss, PackedTextLoss, TextLoss
 from heed.tasks.translation import Translation, TranslationSettings
 from heed.training.config import TrainingConfig
@@ -140,8 +145,15 @@ def test_end_to_end_can_be_asked_for_anywhere():
 
 
 def test_what_cannot_go_end_to_end_says_so():
-    with pytest.raises(ValueError, match=r"training\.packed is true, but this task or model does not support packed"):
-        plan_for(objective=LABEL_LOSS, task=CLASSIFICATION, packed=True)
+    for objective, why in (
+        (dataclasses.replace(LABEL_LOSS, inputs=2), "texts of several inputs (both orders, or choices)"),
+        (dataclasses.replace(LABEL_LOSS, lm_weight=0.5), "texts with task.lm_weight"),
+    ):
+        with pytest.raises(ValueError) as error:
+            plan_for(objective=objective, task=CLASSIFICATION, packed=True)
+        assert (
+            str(error.value) == f"training.packed is true, but {why} do not support packed training: remove the setting"
+        )
     found = plan_for(CUDA, objective=LABEL_LOSS, task=CLASSIFICATION, precision="bfloat16")
     assert found.grouping is plan and found.collate == CollateTexts()
 
@@ -150,30 +162,55 @@ def test_texts_to_classify_can_be_packed_and_then_a_gpu_has_the_accelerated_step
     objective = PackedTextLoss(LabelLoss(0.1), Classifier.combine)
     sizes = {"dim": 32, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
     bert, decoder = Bert(BertConfig(vocab_size=20, labels=2, **sizes)), GPT2(GPT2Config(vocab_size=20, **sizes))
-    albert = Albert(AlbertConfig(vocab_size=20, labels=2, **sizes))
-    for workers, encoder in itertools.product((CPU, CUDA), (bert, albert)):
+    bigbird = BigBird(BigBirdConfig(vocab_size=20, labels=2, **sizes))
+    for workers, encoder in itertools.product((CPU, CUDA), (bert, bigbird)):
         found = plan_for(workers, encoder, objective, CLASSIFICATION, precision="bfloat16", packed=True)
         assert found.grouping is plan_packed and found.collate.func == PackTexts(CollateTexts())
         assert found.accelerated is (workers is CUDA and encoder is bert)
-        assert found.captured is (workers is CUDA and encoder is albert)
+        assert found.captured is (workers is CUDA and encoder is bigbird)
         found = plan_for(workers, encoder, objective, CLASSIFICATION, precision="bfloat16")
         assert found.grouping is plan and not found.captured and not found.accelerated
-    with pytest.raises(ValueError, match="does not support packed training"):  # it reads the last token of each row
-        plan_for(CPU, decoder, objective, CLASSIFICATION, packed=True)
+    refused = "training.packed is true, but this GPT2 does not support packed training with texts of 7 tokens: "
+    with pytest.raises(ValueError, match=refused):  # it reads the last token of each row
+        plan_for(CPU, decoder, objective, CLASSIFICATION, packed=True, most=7)
 
 
 def test_rows_of_masked_words_have_the_accelerated_step_on_a_gpu_where_the_model_can():
-    bert, albert = Bert(BertConfig(**ROWS)), Albert(AlbertConfig(**ROWS))
+    bert, bigbird = Bert(BertConfig(**ROWS)), BigBird(BigBirdConfig(**ROWS))
     task, objective = MaskedLanguage(MaskedLanguage.Settings()), MaskedLoss()
     for settings in ({}, {"packed": True}):
         found = plan_for(CUDA, bert, objective, task, precision="bfloat16", **settings)
         assert found.accelerated and not found.captured and found.grouping is plan
-    for encoder, settings in ((bert, {"packed": False}), (bert, {"precision": "float32"}), (albert, {})):
+    for encoder, settings in ((bert, {"packed": False}), (bert, {"precision": "float32"}), (bigbird, {})):
         found = plan_for(CUDA, encoder, objective, task, **{"precision": "bfloat16", **settings})
         assert found.captured and not found.accelerated
-    for workers, encoder in ((CPU, bert), (CUDA, albert)):
-        with pytest.raises(ValueError, match="does not support packed training"):
-            plan_for(workers, encoder, objective, task, precision="bfloat16", packed=True)
+    for workers, encoder in ((CPU, bert), (CUDA, bigbird)):  # there, rows lose their padding if that is asked for
+        found = plan_for(workers, encoder, objective, task, packed=True)
+        assert found.grouping is plan_packed and not found.captured and not found.accelerated
+        assert plan_for(workers, encoder, objective, task).grouping is plan
+    sparse = BigBird(BigBirdConfig(**ROWS | {"max_length": 400}, block=4, random_blocks=1))
+    assert plan_for(CPU, sparse, dataclasses.replace(objective, length=28), task, packed=True).grouping is plan_packed
+    with pytest.raises(ValueError, match="this BigBird does not support packed training with texts of 29 tokens"):
+        plan_for(CPU, sparse, dataclasses.replace(objective, length=29), task, packed=True)
+
+
+def test_tokens_and_pairs_are_packed_if_asked_for():
+    sizes = {"vocab_size": 20, "dim": 32, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
+    cases = [
+        (Tagging(Tagging.Settings()), TagLoss(), {"head": "tokens", "labels": 2}, True),
+        (QuestionAnswering(QuestionAnswering.Settings()), AnswerLoss(), {"head": "answer"}, True),
+        (Embedding(EmbeddingSettings()), ContrastiveLoss("mean", 20.0), {"head": "none"}, False),  # of many shapes
+    ]
+    for task, objective, head, few in cases:
+        bert, bigbird = Bert(BertConfig(**sizes, **head)), BigBird(BigBirdConfig(**sizes, **head))
+        for workers, encoder in itertools.product((CPU, CUDA), (bert, bigbird)):
+            found = plan_for(workers, encoder, objective, task, precision="bfloat16", packed=True)
+            assert found.grouping is plan_packed
+            assert found.accelerated is (few and workers is CUDA and encoder is bert)
+            assert found.captured is (few and workers is CUDA and encoder is bigbird)
+            assert (found.collate.keywords["slots"] > 1) is (found.accelerated or found.captured)
+            found = plan_for(workers, encoder, objective, task, precision="bfloat16")
+            assert found.grouping is plan and not found.captured and not found.accelerated
 
 
 def test_rows_of_replaced_tokens_have_the_accelerated_step_only_if_asked_for():

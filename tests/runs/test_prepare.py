@@ -12,15 +12,25 @@ import pytest
 from heed.data import corpus as corpora
 from heed.data import prepare as preparing
 from heed.data.cleaning import Cleaning
+from heed.data.filters import RULES
 from heed.data.synthetic import phrasebook
 from heed.files import cache_folder
 from heed.runs.recipe import read
 from heed.vocabularies import sentencepiece
+from tests.data import conftest, test_cleaning
 
 WHO = [("the dog", "der Hund"), ("a child", "ein Kind"), ("my sister", "meine Schwester"), ("the man", "der Mann")]
 DOES = [("sees", "sieht"), ("likes", "mag"), ("paints", "malt"), ("finds", "findet")]
 WHAT = [("the sea", "das Meer"), ("a red house", "ein rotes Haus"), ("the street", "die Straße"), ("나무", "Bäume")]
 PAIRS = [tuple(map(" ".join, zip(*parts, strict=True))) for parts in product(WHO, DOES, WHAT)]
+
+
+PLAIN = [
+    (f"{' '.join(own[n][0] for n in range(4))}.", f"{' '.join(own[n][1] for n in range(4))}.")
+    for own in product(conftest.WHO, conftest.DOES, conftest.WHAT, test_cleaning.PLACES)
+]
+random.Random(4).shuffle(PLAIN)
+PLAIN = PLAIN[:600]
 
 
 @pytest.fixture(autouse=True)
@@ -284,6 +294,60 @@ def test_the_rejected_are_written_where_it_was_asked(tmp_path):
         rows = [line.split("\t")[:2] for line in out.read_text("utf-8").splitlines()[1:]]
         assert rows == [["empty", "train.en:65"], ["duplicate", "train.en:66"]]
         out.unlink()
+
+
+FAULTS = {
+    "empty": [("", "niemand")],
+    "same": [("a name", "a name")],
+    "duplicate": [PLAIN[7]],
+    "overlap": [("The Old River sleeps!", "der alte Fluss schläft")],
+    "swapped": [PLAIN[11][::-1]],
+    "repeats": [(f"{PLAIN[n][0]} and again", "Mehr dazu hier lesen.") for n in range(3)],
+    "numbers": [("The doctor paints 1984 houses.", "Der Arzt malt 1985 Häuser.")],
+    "punctuation": [("Who sees the child in the garden?", "Wer sieht das Kind im Garten????")],
+    "length": [("the child likes the sea " * 12, "das Kind mag das Meer " * 12)],
+    "ratio": [("the dog", "der Hund und die Schwester und der Arzt und der Lehrer und der Nachbar")],
+}
+
+
+def test_each_filter_names_the_lines_that_it_took(tmp_path):
+    rows, wanted = [*PLAIN], set()
+    targets = [target for _, target in rows]
+    shifted = range(300, 330)  # targets of the next line
+    rows[300:330] = [(rows[n][0], targets[n + 1]) for n in shifted]
+    for rule, faults in FAULTS.items():
+        rows += faults
+        wanted.add((rule, f"train.en:{len(rows)}", *faults[-1]))
+    files = write(tmp_path / "train", rows)
+    valid = write(tmp_path / "valid", [("the old river sleeps", "der Fluss schweigt")])
+    on = {"numbers": True, "max_punctuation": 2, "misaligned": True, "max_repeats": 2}
+    on |= {"max_length": 40, "max_ratio": 4.0, "rejected": str(tmp_path / "rejected.tsv")}
+    given = {"data__valid_source": [valid[0]], "data__valid_target": [valid[1]], "data__holdout": 0}
+    given |= {"subwords__kind": "words", "subwords__size": 2000}
+    report = prepare(recipe(files, **given, **{f"filters__{name}": value for name, value in on.items()})).train.report
+    found = {tuple(line.split("\t")) for line in (tmp_path / "rejected.tsv").read_text("utf-8").splitlines()[1:]}
+    assert {(rule, place, source.strip(), target.strip()) for rule, place, source, target in wanted} <= found
+    rest = {
+        (rule, int(place.partition(":")[2]))
+        for rule, place, *_ in found
+        if (rule, place) not in {w[:2] for w in wanted}
+    }
+    assert {rule for rule, _ in rest} == {"misaligned"} and {number - 1 for _, number in rest} <= {*range(299, 331)}
+    assert len(rest) > 15
+    taken = {rule: sum(row[0] == rule for row in found) for rule in RULES}
+    assert report.taken == taken  # all of them are counted
+    assert {rule for rule, count in taken.items() if not count} == {"language"}
+
+
+def test_the_filter_of_languages_names_the_lines_that_it_took(tmp_path):
+    # it comes before the others, and takes swapped pairs, too
+    files = write(
+        tmp_path / "train", [*PLAIN[:60], ("The neighbour finds a key.", "Tohle je velmi stará kniha o moři.")]
+    )
+    out = tmp_path / "rejected.tsv"
+    prepare(recipe(files, filters__language=True, filters__rejected=str(out)))
+    (row,) = [line.split("\t") for line in out.read_text("utf-8").splitlines()[1:]]
+    assert row == ["language", "train.en:61", "The neighbour finds a key.", "Tohle je velmi stará kniha o moři."]
 
 
 def test_packed_files_hold_the_same_pairs(files):

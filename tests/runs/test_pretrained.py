@@ -1,8 +1,11 @@
 """What a run takes over from the pre-trained model that it starts from."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from heed.decoding.config import UNGUARDED, DecodingConfig
 from heed.runs.pretrained import check_folder, with_base_search
 from heed.runs.recipe import parse
 from tests.helpers import translation_package
@@ -24,6 +27,23 @@ def test_a_search_setting_that_the_recipe_sets_holds_even_where_it_equals_the_de
     found = with_base_search(recipe(beam=default), BASE).decoding
     assert (found.beam, found.length_penalty) == (default, 1.5)
     assert default == 5
+
+
+def test_a_model_without_guards_has_them_once_it_is_tuned():
+    theirs = {"beam": 4, "max_length": 511, "force_end": True, **UNGUARDED}
+    base = BASE._replace(facts={"decoding": theirs})
+    own = with_base_search(recipe(), base).decoding  # from en to de, as the names of its files say
+    assert own == replace(DecodingConfig(), beam=4)
+    own = with_base_search(recipe(avoid_loops=False, avoid_overlong=False), base).decoding
+    assert own == replace(
+        DecodingConfig(), beam=4, avoid_loops=False, avoid_overlong=False, max_length=511, force_end=True
+    )
+    summaries = parse({"data": {"source": ["articles"], "target": ["summaries"]}})
+    assert with_base_search(summaries, base).decoding == replace(
+        DecodingConfig(), beam=4, max_length=511, force_end=True
+    )
+    ours = BASE._replace(facts={"decoding": theirs, "trained": {"step": 3}})
+    assert with_base_search(recipe(), ours).decoding == replace(DecodingConfig(), **theirs)
 
 
 def test_without_a_pretrained_model_the_recipe_stays_as_it_is():

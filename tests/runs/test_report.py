@@ -74,7 +74,7 @@ def test_the_page_says_what_was_measured(made):
     bleu = made.sets[0].scores.bleu
     said = [
         f"BLEU {bleu.value:.1f} ± 1.2", bleu.signature.split("|")[0], "Scores on the test set", "60 sentences, beam 5",
-        "40 of 1,000 outputs (4.0%)", "heed translate runs/x --no-repeat 4", "21–30", "101+", "86%", "7,000",
+        "40 of 1,000 outputs (4.0%)", "heed report runs/x --source FILE --reference FILE", "21–30", "101+", "86%", "7,000",
         "55 of 60", "the references keep 58", "Every sentence", "Something could not be read.",
         "Better", f"{made.against.comparison.chrf.difference:+.1f}", "Non-default settings", "1 minute",
     ]  # fmt: skip

@@ -87,14 +87,17 @@ def test_a_long_text_of_a_classifier_is_cut_and_counts():
     text, labels = package.processors["text"], package.processors["labels"]
     texts = [*(source for source, _ in pairs()[:5]), " ".join(source for source, _ in pairs()[:60])]
     names = [labels.names[i % 3] for i in range(len(texts))]
-    found = UnderstandingValidation(
+    made = UnderstandingValidation(
         [Line(one, name, str(i)) for i, (one, name) in enumerate(zip(texts, names, strict=True))],
         labels,
         lambda model: Classifier(model, text, labels.names),
         LabelLoss(),
+        text,
         budget=300,
         samples=2,
-    ).run(package.model)
+    )
+    found = made.run(package.model)
+    assert made.too_long(package.model.config.max_length) == 1
     room, right, losses = package.model.config.max_length - len(text.special.before) - 1, 0, []
     assert len(text.encode(texts)[-1]) > room, "the last one is too long"
     for ids, name in zip(text.encode(texts), names, strict=True):

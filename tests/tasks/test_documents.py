@@ -102,7 +102,7 @@ def test_documents_are_packed_where_the_model_can(name):
     }
     assert chosen == {None: plan_packed if name in PACKED else plan, False: plan}
     assert plan_execution(TrainingConfig(), model, TASK, LanguageLoss(), SingleProcess()).grouping is plan
-    with pytest.raises(ValueError, match=r"training\.packed is true, but this task or model does"):
+    with pytest.raises(ValueError, match=r"training\.packed is true, but language with these settings does not"):
         plan_execution(TrainingConfig(packed=True), model, TASK, LanguageLoss(), SingleProcess())
 
 

@@ -12,8 +12,10 @@ from heed.models import MODELS
 from heed.runs import recipe as recipes
 from heed.tasks.contrastive_loss import ContrastiveLoss
 from heed.tasks.embedding import EmbeddingSettings, EmbeddingValidation, read_scored
-from heed.vocabularies.text_parts import SEPARATOR
+from heed.vocabularies.sentencepiece import SubwordsConfig
+from heed.vocabularies.text_parts import SEPARATOR, TextParts
 from heed.vocabularies.vocabulary import SpecialTokens
+from heed.vocabularies.words import learn
 
 SPECIAL = SpecialTokens(0, 1, 2, 3, before=(2,), delimiter=(3,))
 SOURCES, TARGETS = [[10, 11], [12], [13, 14, 15]], [[20], [21, 22, 23], [24]]
@@ -119,11 +121,13 @@ def test_validation_ranks_and_correlates(tmp_path):
     scored = tmp_path / "scored.tsv"
     scored.write_text("a\tA\t5\na\tB\t2\na\tC\t1\n", "utf-8")
     lines = [Line(text, f"{text.upper()}{SEPARATOR}negative", "x:1") for text in "abc"]
+    words = TextParts(learn(["a b c A B C"], SubwordsConfig(kind="words", least=1)))
     made = EmbeddingValidation(
         lines,
         lambda _: Fixed(vectors),
         ContrastiveLoss("mean", 20.0),
         read_scored([str(scored)], [1, 2, 3]),
+        words,
         budget=100,
         samples=3,
     )
@@ -132,6 +136,9 @@ def test_validation_ranks_and_correlates(tmp_path):
     assert found.scores["recall@1"] == pytest.approx(100 / 3) and found.scores["mrr"] == pytest.approx(200 / 3)
     assert found.scores["spearman"] == pytest.approx(100.0) and found.scores["loss"] > 0
     assert found.samples == [("a", "A", "A"), ("b", "B", "A"), ("c", "C", "B")]
+    made.other[1] = "B C A"
+    special = len(words.special.before) + 1
+    assert [made.too_long(room + special) for room in (0, 1, 2, 3)] == [3, 1, 1, 0]
 
 
 def test_a_score_that_is_no_number_is_refused_with_its_line(tmp_path):

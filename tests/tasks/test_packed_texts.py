@@ -22,12 +22,12 @@ TEXTS = [[5, 6, 3, 7, 8, 9], [10], [11, 12, 13, 3, 14], [], [15, 3, 16]]
 LABELS, NUMBERS = [[0], [2], [1], [1], [0]], [0.5, -1.25, 3.0, 0.0, 2.5]
 
 
-def encoder(name, labels=3):
+def encoder(name, labels=3, **head):
     torch.manual_seed(0)
     system = MODELS[name]
     sizes = {"dim": 16, "heads": 2, "hidden": 24, "layers": 2, "max_length": 32}
     dropout = dict.fromkeys(("dropout", "attention_dropout", "classifier_dropout"), 0.0)
-    made = system.model(system.config(vocab_size=40, **sizes, **dropout, labels=labels)).double()
+    made = system.model(system.config(vocab_size=40, **sizes, **dropout, labels=labels, **head)).double()
     for weight in made.parameters():
         torch.nn.init.normal_(weight, std=0.2)
     return made

@@ -16,7 +16,7 @@ from heed.data.tagged import collate_tagged
 from heed.loading import load, open_package
 from heed.runs import recipe as recipes
 from heed.tasks import TASKS
-from heed.tasks.question_answering import answer_loss
+from heed.tasks.question_answering import AnswerLoss
 from heed.tasks.tagging import TagLoss
 from heed.vocabularies.labels import Labels
 from tests.contract.contract import train
@@ -46,7 +46,7 @@ def test_losses_are_those_of_transformers(head, tmp_path):
     else:
         own_batch = batch(ROWS, [[0, 0], [3, 5], [1, 1], [9, 10], [2, 8], [0, 0]], collate_answers)
         labels = {"start_positions": own_batch.labels[:, 0], "end_positions": own_batch.labels[:, 1]}
-        loss = answer_loss(own.model.double(), own_batch)
+        loss = AnswerLoss()(own.model.double(), own_batch)
     segments = {} if own_batch.segments is None else {"token_type_ids": own_batch.segments}
     with torch.inference_mode():
         expected = theirs(input_ids=own_batch.source, **segments, **labels).loss
@@ -63,7 +63,7 @@ def test_the_shares_of_processes_add_up_to_the_whole_and_padding_does_not_matter
         if head == "tokens"
         else [[i, 2] for i in range(6)]
     )
-    collate, objective = (collate_tagged, TagLoss(0.1)) if head == "tokens" else (collate_answers, answer_loss)
+    collate, objective = (collate_tagged, TagLoss(0.1)) if head == "tokens" else (collate_answers, AnswerLoss())
     corpus = write_rows(tmp_path / "rows", zip(rows, targets, strict=True), 600, {})
     each = [objective(model, collate([row], [target], SPECIAL)) for row, target in zip(rows, targets, strict=True)]
     total, count = sum(own.total for own in each), sum(own.count for own in each)

@@ -86,8 +86,21 @@ for name in ("bert", "albert", "roberta", "electra"):
 print("the same")
 """
 
+TOKENS = """
+from heed.tasks.question_answering import AnswerLoss, QuestionAnswering
+from heed.tasks.tagging import Tagging, TagLoss
+special = (SpecialTokens(0, 1, 2, 3, before=(2,), delimiter=(3,), segments=True), SpecialTokens(0, 1, 2, 3))
+batch = Tagging.pack([[5, 6, 7, 8], [9], [10, 11, 12]], [[1, 0, 3, 2], [2], [0, 1, 0]], special, slots=32)
+compare(made("bert", head="tokens", labels=3), TagLoss(0.1), batch)
+batch = QuestionAnswering.pack([[5, 6, 3, 7], [8, 3, 9, 10]], [[4, 4], [0, 0]], special, slots=32)
+compare(made("roberta", head="answer"), AnswerLoss(), batch)
+print("the same")
+"""
 
-@pytest.mark.parametrize("program", [MASKED, REPLACED, LABELLED], ids=["masked", "replaced", "labelled"])
+
+@pytest.mark.parametrize(
+    "program", [MASKED, REPLACED, LABELLED, TOKENS], ids=["masked", "replaced", "labelled", "tokens"]
+)
 def test_a_fused_encoder_computes_what_the_plain_one_computes(program):
     assert_same(BEGIN + program)
 

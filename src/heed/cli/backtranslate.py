@@ -22,7 +22,7 @@ Beam search, the default, works better with little parallel text; with a million
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    from heed.cli.common import add_device, add_direction, add_engine, split_names
+    from heed.cli.common import add_device, add_direction, add_engine, add_guards, split_names
 
     names = "a run, a model folder, or a name on the hub; several, separated by commas, form an ensemble"
     parser.add_argument("folder", metavar="MODEL", type=split_names, help=names)
@@ -37,6 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--length-penalty", type=float, help="exponent alpha of the length penalty; larger favours longer output"
     )
+    add_guards(parser)
     parser.add_argument("--sample", action="store_true", default=None, help="sample each token instead of searching")
     parser.add_argument("--temperature", type=float, help="above 1: more varied; below 1: closer to greedy")
     parser.add_argument("--top-k", type=int, help="sample from the K most likely tokens")
@@ -53,11 +54,11 @@ DECODING = ("beam", "length_penalty", "sample", "temperature", "top_k", "top_p",
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import errors, open_product, warn_on
+    from heed.cli.common import GUARDS, errors, open_product, warn_on
     from heed.cli.progress import progress
     from heed.runs import backtranslate
 
-    decoding = {name: getattr(args, name) for name in DECODING if getattr(args, name) is not None}
+    decoding = {name: getattr(args, name) for name in (*DECODING, *GUARDS) if getattr(args, name) is not None}
     if not args.sample:
         for name in ("temperature", "top_k", "top_p", "seed"):
             if name in decoding:

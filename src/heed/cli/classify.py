@@ -1,6 +1,7 @@
 """heed classify"""
 
 import argparse
+from typing import Any
 
 EXAMPLES = """\
 examples:
@@ -19,8 +20,8 @@ examples:
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.bulk.command import add_resume
-    from heed.cli.common import add_batches, add_device, add_encoder_engine, add_max_pixels, add_precision
-    from heed.cli.labelled import add_table
+    from heed.cli.common import add_device, add_encoder_engine, add_max_pixels, add_precision
+    from heed.cli.labelled import add_table, add_too_long
 
     parser.add_argument("folder", help="a run, a model folder, or a name on the hub")
     parser.add_argument(
@@ -39,8 +40,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top", type=int, default=5, metavar="K", help="how many classes to list per image (default: 5)"
     )
-    add_batches(parser, ["refuse", "cut"], "texts")
-    parser.set_defaults(batch_tokens=None)  # more on a GPU
+    add_too_long(parser)
+    parser.add_argument(
+        "--batch-tokens", type=int, help="maximum number of subwords per batch (default: 4,096; on a GPU 32,768)"
+    )
     add_max_pixels(parser)
     add_precision(parser)
     add_encoder_engine(parser, classifies=True)
@@ -51,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.bulk.command import check_resume
     from heed.cli import images
     from heed.cli.common import open_product, read_lines, write_lines
-    from heed.cli.labelled import table_texts
+    from heed.cli.labelled import Cut, table_texts
     from heed.products.text_batches import in_precision
 
     if images.reads_images(args.folder, args.verb):
@@ -75,11 +78,14 @@ def run(args: argparse.Namespace) -> int:
         )
     lines = [] if args.tsv else args.text or read_lines(args.input)
     texts = table_texts(args, classifier) if args.tsv else [classifier.joined(line) for line in lines]
-    expected = _expected(args, len(texts))
-    results = classifier.classify(texts, batch_tokens=args.batch_tokens, too_long=args.too_long)
+    expected = _expected(args, classifier, len(texts))
+    read = classifier.read(texts, too_long=args.too_long)
+    found = classifier.outputs_of(read, args.batch_tokens)
+    results = [classifier.label(text, row) for text, row in zip(texts, found, strict=True)]
     write_lines((_line(result, args.scores) for result in results), args.out)
+    Cut(len(texts), read.cut).say(classifier.room)
     if expected is not None:
-        _measure(classifier, results, expected)
+        _measure(classifier, found, expected)
     return 0
 
 
@@ -87,6 +93,7 @@ def _classify_file(classifier, args: argparse.Namespace) -> None:
     """A file of any length, in the chunks that the classifier itself reads."""
     from heed.bulk import command
     from heed.cli.common import stream_lines
+    from heed.cli.labelled import Cut
     from heed.data.staged import Stages, chunks
     from heed.products.classifier import ReadTexts
     from heed.products.text_batches import CHUNK
@@ -95,9 +102,10 @@ def _classify_file(classifier, args: argparse.Namespace) -> None:
         texts = [classifier.joined(line) for line in chunk.items]
         return texts, classifier.read(texts, too_long=args.too_long, before=chunk.start)
 
-    def finish(prepared: tuple[list, ReadTexts], found) -> bytes:
+    def finish(prepared: tuple[list, ReadTexts], found) -> command.Noted:
         labels = (classifier.label(*own) for own in zip(prepared[0], found, strict=True))
-        return command.as_bytes(_line(one, args.scores) for one in labels)
+        lines = command.as_bytes(_line(one, args.scores) for one in labels)
+        return command.Noted(lines, (len(found), prepared[1].cut))
 
     size = command.chunk_size(args, CHUNK)
 
@@ -107,31 +115,32 @@ def _classify_file(classifier, args: argparse.Namespace) -> None:
 
     stages = Stages(prepare, lambda own: classifier.outputs_of(own[1], args.batch_tokens), finish, numbered=True)
     source = chunks(stream_lines(args.input), size)
-    command.process(source, stages, args, settings, [args.input])
+    cut = Cut()
+    cut.add_notes(command.process(source, stages, args, settings, [args.input]))
+    cut.say(classifier.room)
 
 
-def _expected(args: argparse.Namespace, texts: int) -> list[str] | None:
-    """The reference labels, one per text."""
+def _expected(args: argparse.Namespace, classifier, texts: int) -> Any:
+    """The reference labels, one per text, as the classifier compares them."""
     from heed.cli.common import read_lines
+    from heed.cli.labelled import in_file
     from heed.vocabularies.labels import Labels
 
     expected = [Labels([]).clean(line) for line in read_lines(args.reference)] if args.reference else None
     if expected is not None and len(expected) != texts:
         raise ValueError(f"{args.reference} has {len(expected):,} labels for {texts:,} texts: the numbers must match")
-    return expected
+    return None if expected is None else classifier.expected(expected, in_file(args.reference))
 
 
-def _measure(classifier, results: list, expected: list[str]) -> None:
-    import numpy as np
-
+def _measure(classifier, found, expected) -> None:
     from heed.cli.common import errors
 
+    predicted = classifier.predictions(found)
     if not classifier.labelled:
-        found = classifier.measure(np.array([result.number for result in results]), classifier.expected(expected))
-        shown = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+        shown = ", ".join(f"{name} {value:.2f}" for name, value in classifier.measure(predicted, expected).items())
         errors().print(f"{shown} of {len(expected):,}", highlight=False)
         return
-    right = sum(result.label == label for result, label in zip(results, expected, strict=True))
+    right = int((predicted == expected).sum())
     errors().print(f"accuracy {100 * right / max(1, len(expected)):.2f} % of {len(expected):,}", highlight=False)
 
 

@@ -3,7 +3,7 @@
 import argparse
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -79,16 +79,25 @@ def add_reranking(parser: argparse._ActionsContainer) -> None:
         "--candidates-from", choices=["beam", "samples", "both"], help="how candidates are generated (default: beam)"
     )
     option("--utility", choices=["bleu", "chrf"], help="similarity metric (default: bleu)")
-    for name, what in (
-        ("loops", "repeats itself"),
-        ("overlong", "reaches the length limit"),
-        ("copies", "copies the source"),
-    ):
-        line = f"do not decode again where a translation {what}"
-        option(f"--allow-{name}", dest=f"avoid_{name}", action="store_false", default=None, help=line)
+    add_guards(parser)
 
 
-RERANKING = ("rerank", "candidates", "candidates_from", "utility", "avoid_loops", "avoid_overlong", "avoid_copies")
+def add_guards(parser: argparse._ActionsContainer, names: Sequence[str] = ("loops", "overlong", "copies")) -> None:
+    """Guards of a search, each with its opposite; they are in `GUARDS`."""
+    faults = {
+        "loops": "repeats itself",
+        "overlong": "is far longer than its source",
+        "copies": "copies its source",
+    }
+    for name in names:
+        line = f"decode again where an output {faults[name]} (the default of models that Heed trained)"
+        parser.add_argument(f"--avoid-{name}", action="store_true", default=None, help=line)
+        line = f"keep an output that {faults[name]}"
+        parser.add_argument(f"--allow-{name}", dest=f"avoid_{name}", action="store_false", default=None, help=line)
+
+
+GUARDS = ("avoid_loops", "avoid_overlong", "avoid_copies")
+RERANKING = ("rerank", "candidates", "candidates_from", "utility", *GUARDS)
 
 
 def split_names(text: str) -> list[str]:

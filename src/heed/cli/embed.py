@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from heed.cli.labelled import Cut, add_too_long
+
 EXAMPLES = """\
 examples:
   heed embed runs/sentences --input texts.txt --out vectors.npy            # float32, one row per line
@@ -38,7 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="pooling of the states (default: as the model folder specifies, else mean)",
     )
     option("--normalize", action="store_true", help="scale vectors to length 1")
-    option("--too-long", choices=["refuse", "cut"], default="refuse", help="how to handle texts too long for the model")
+    add_too_long(parser)
     option("--batch-tokens", type=int, help="maximum number of subwords per batch (default: 4,096; on a GPU 32,768)")
     add_max_pixels(parser)
     add_precision(parser)
@@ -50,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.bulk.command import check_resume
     from heed.cli import images
     from heed.cli.common import open_product, read_lines, write_lines
+    from heed.evaluation.retrieval import row_cosines
     from heed.products.text_batches import in_precision
 
     _check(args)
@@ -61,14 +64,23 @@ def run(args: argparse.Namespace) -> int:
     embedder.pooling, embedder.normalize = args.pool or embedder.pooling, args.normalize or embedder.normalize
     options = {"batch_tokens": args.batch_tokens, "too_long": args.too_long}
     if args.pairs:
-        one, other = _pairs(args.pairs)
-        write_lines((f"{cosine:.6f}" for cosine in embedder.similarity(one, other, **options)), args.out)
+        pairs, cut = _pairs(args.pairs), Cut()
+        cosines = row_cosines(*(_vectors(embedder, texts, options, cut) for texts in pairs))
+        write_lines((f"{cosine:.6f}" for cosine in cosines), args.out)
+        cut.say(embedder.room)
         return 0
     if args.search:
         write_lines(_found(embedder, args, args.text or read_lines(args.input), options), args.out)
         return 0
     _write_vectors(embedder, args, options)
     return 0
+
+
+def _vectors(embedder, texts: list[str], options: dict, cut: Cut):
+    """The vectors of texts; `cut` counts those that are truncated."""
+    read = embedder.read(texts, too_long=options["too_long"])
+    cut.add(len(texts), read.cut)
+    return embedder.embed_ids(read.ids, options.get("batch_tokens"))
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -101,8 +113,12 @@ def _found(embedder, args: argparse.Namespace, queries: list[str], options: dict
     from heed.cli.common import read_lines
     from heed.products.vector_cache import cached_vectors
 
-    texts = read_lines(str(args.search))
+    texts, cut = read_lines(str(args.search)), Cut()
     vectors = cached_vectors(embedder, texts, **options)
+    if args.too_long == "cut":
+        for own in (texts, queries):  # vectors that are cached were not read now
+            cut.add(len(own), embedder.read(own, too_long="cut").cut)
+    cut.say(embedder.room)
     found = []
     for query, own in zip(queries, embedder.search(queries, texts, vectors, args.top, **options), strict=True):
         if len(queries) > 1:
@@ -121,21 +137,24 @@ def _write_vectors(embedder, args: argparse.Namespace, options: dict) -> None:
     from heed.cli.common import errors, read_lines
     from heed.files import atomic_file
 
-    start = perf_counter()
+    start, cut = perf_counter(), Cut()
     if args.input not in (None, "-"):
-        count = _embed_file(embedder, args, options)
+        count = _embed_file(embedder, args, options, cut)
     else:
-        vectors = embedder.embed(args.text or read_lines(args.input), **options)
+        vectors = _vectors(embedder, args.text or read_lines(args.input), options, cut)
         count = len(vectors)
         with atomic_file(args.out) as part, open(part, "wb") as file:
             np.save(file, vectors)
     seconds = perf_counter() - start
+    cut.say(embedder.room)
     line = f"{count:,} texts, vectors of {embedder.dim} ({embedder.pooling}) in {args.out}; {count / max(seconds, 1e-9):,.0f} texts/s"
     errors().print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
 
 
-def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
-    """The vectors of a file of any length, in the chunks that the embedder itself reads; returns how many."""
+def _embed_file(embedder, args: argparse.Namespace, options: dict, cut: Cut) -> int:
+    """The vectors of a file of any length, in the chunks that the embedder itself reads; returns how many. `cut` counts
+    the texts that are truncated.
+    """
     from heed.bulk import command
     from heed.cli.common import input_lines
     from heed.data.staged import Stages, chunks
@@ -156,11 +175,12 @@ def _embed_file(embedder, args: argparse.Namespace, options: dict) -> int:
         raise ValueError(f"--out is {args.out}, a pipe or a device: vectors are written to a file")
     stages = Stages(
         lambda chunk: (embedder.read(as_texts(chunk.items), too_long=args.too_long, before=chunk.start), chunk.start),
-        lambda read: embedder.embed_ids(read[0], args.batch_tokens, read[1]),
-        lambda read, found: found.tobytes(),
+        lambda read: embedder.embed_ids(read[0].ids, args.batch_tokens, read[1]),
+        lambda read, found: command.Noted(found.tobytes(), (len(found), read[0].cut)),
         numbered=True,
     )
     command.to_recorded(chunks(input_lines(args.input), size), stages, file, args.resume)
+    cut.add_notes(file.notes)
     return count
 
 
@@ -182,7 +202,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from heed.cli.scores import show_scores
     from heed.cli.seen import show_seen_texts
     from heed.evaluation.classification import number_scores
-    from heed.evaluation.retrieval import rank_scores
+    from heed.evaluation.retrieval import rank_scores, ranks, row_cosines
 
     if not args.tsv and not (args.source and args.reference):
         raise ValueError(
@@ -191,15 +211,24 @@ def evaluate(args: argparse.Namespace) -> int:
         )
     names = [name for name in (args.system, args.against) if name]
     models = [open_product(args, "embed", [name]) for name in names]
+    one, other, expected = _scored(args) if args.tsv else (*_counterparts(args), None)
+    options, cuts = {"too_long": args.too_long or "cut"}, [Cut() for _ in models]
+    vectors = [
+        [_vectors(model, texts, options, cut) for texts in (one, other)]
+        for model, cut in zip(models, cuts, strict=True)
+    ]
     if args.tsv:
-        one, other, expected = _scored(args)
-        found, measure = [model.similarity(one, other, too_long="cut") for model in models], number_scores
+        found, measure = [row_cosines(*own) for own in vectors], number_scores
         what = f"{len(one):,} pairs; cosine similarity against the scores in {args.tsv}"
     else:
-        one, other, found = _counterparts(args, models)
-        expected, measure = found[0] * 0 + 1, rank_scores
+        found, measure = [ranks(*own, other) for own in vectors], rank_scores
+        expected = found[0] * 0 + 1
         what = f"{len(one):,} texts, each searched among {len(set(other)):,}"
-    show_scores(args, measure, found, expected, what, {"trained_on": show_seen_texts(names, [*one, *other])})
+    seen = show_seen_texts(names, [*one, *other])
+    for name, model, cut in zip(names, models, cuts, strict=True):
+        cut.say(model.room, name)
+    more = {"trained_on": seen, "cut": {name: cut.count for name, cut in zip(names, cuts, strict=True)}}
+    show_scores(args, measure, found, expected, what, more)
     return 0
 
 
@@ -215,10 +244,9 @@ def _scored(args: argparse.Namespace):
     return found
 
 
-def _counterparts(args: argparse.Namespace, models: list):
-    """Texts, their counterparts and, for each model, the rank of each counterpart."""
+def _counterparts(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """Texts and their counterparts."""
     from heed.cli.common import read_lines
-    from heed.evaluation.retrieval import ranks
 
     one, other = read_lines(args.source), read_lines(args.reference[0])
     if len(one) != len(other):
@@ -226,5 +254,4 @@ def _counterparts(args: argparse.Namespace, models: list):
             f"{args.source} has {len(one):,} lines and {args.reference[0]} {len(other):,}: they must correspond line "
             "by line"
         )
-    found = [ranks(*(model.embed(texts, too_long="cut") for texts in (one, other)), other) for model in models]
-    return one, other, found
+    return one, other

@@ -41,7 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     from heed.cli.common import add_device, add_direction, add_engine, add_reranking
     from heed.cli.hearing import add_audio
     from heed.cli.images import add_images
-    from heed.cli.labelled import add_table
+    from heed.cli.labelled import add_table, add_too_long
     from heed.cli.language import add_context
     from heed.cli.ranking import add_ranking
     from heed.cli.tag import add_conll
@@ -55,6 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--text", metavar="FILE", help="for a language model: the text to evaluate on")
     add_context(parser)
     add_table(parser, "for a classifier: texts and labels")
+    add_too_long(parser, None, "for a classifier or an embedding model: ")
     add_conll(parser, "for a tagger: words and labels, in a CoNLL file")
     option(
         "--repair",
@@ -111,6 +112,8 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("--against does not support speech models: evaluate each with its own command")
     if args.precision and own is not images:
         raise ValueError("--precision is for image classifiers: leave it out")
+    if args.too_long and own not in (labelled, embed):
+        raise ValueError("--too-long is for classifiers, regression models and embedding models: leave it out")
     return own.evaluate(args) if own else _evaluate_translations(args)
 
 

@@ -134,6 +134,7 @@ def _package(name: str, package) -> dict[str, dict]:
     from heed.loading import find_model
     from heed.models import name_of
     from heed.models.folder import read_config
+    from heed.models.package import longest_text
     from heed.vocabularies.folder import kind_of
 
     config, weights = package.facts, package.model.state_dict().values()
@@ -160,11 +161,12 @@ def _package(name: str, package) -> dict[str, dict]:
         return facts | {name: config[name] for name in ("origin", "trained") if name in config}
     if "sound" in package.processors:
         return facts | _sound(package)
+    splits = _translates(package) or package.task == "language"
     facts["text"] = {
         **_languages(package),
         "vocabulary": kind_of(package.vocabularies[0]),
         "pieces": {side: len(part) for side, part in zip(("source", "target"), package.vocabularies, strict=True)},
-        "longest": config.get("max_source"),
+        "longest": config.get("max_source") if splits else longest_text(package),
     }
     if "labels" in package.processors:
         facts["text"]["labels"] = getattr(package.processors["labels"], "names", "a number")

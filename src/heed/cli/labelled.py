@@ -1,6 +1,7 @@
 """Shared by heed classify and heed evaluate for classifiers: texts from lines and tables, and their scores."""
 
 import argparse
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,36 @@ def add_table(parser: argparse.ArgumentParser, what: str) -> None:
         metavar="COLUMN",
         help="its columns, by number or name: the texts and, for evaluate, the label (default: those used in training)",
     )
+
+
+def add_too_long(parser: argparse.ArgumentParser, usual: str | None = "refuse", whose: str = "") -> None:
+    line = f"{whose}how to handle texts too long for the model"
+    shown = "" if usual else " (default: cut, and say how many)"
+    parser.add_argument("--too-long", choices=["refuse", "cut"], default=usual, help=line + shown)
+
+
+class Cut:
+    """How many texts were read, and how many of them were truncated."""
+
+    def __init__(self, total: int = 0, count: int = 0):
+        self.total, self.count = total, count
+
+    def add(self, texts: int, cut: int) -> None:
+        self.total, self.count = self.total + texts, self.count + cut
+
+    def add_notes(self, notes: Iterable[Sequence[int] | None]) -> None:
+        """What the journal of a file records of its chunks; earlier versions recorded nothing."""
+        for own in notes:
+            self.add(*(own or (0, 0)))
+
+    def say(self, room: int, name: str = "") -> None:
+        """On standard error, if there are any; `room` is the most subwords that the model reads of a text."""
+        from heed.cli.common import errors
+
+        if self.count:
+            which = f"{name}: " if name else ""
+            line = f"{which}{self.count:,} of {self.total:,} texts were cut to {room:,} subwords, the most that the model reads."
+            errors().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def columns(args: argparse.Namespace, product: Any, labelled: bool) -> list[int | str]:
@@ -34,15 +65,25 @@ def table_texts(args: argparse.Namespace, product: Any) -> list[list[str]]:
     return [product.parts(cells, f"{path}, line {number}") for number, cells in found]
 
 
-def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[str]]:
-    """Texts and their reference labels."""
+def in_file(path: str, first: int = 1) -> Callable[[int], str]:
+    """The beginning of an error about the line with this index; the file's first is line `first`."""
+    return lambda index: f"{path}, line {index + first}: "
+
+
+def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[str], Callable[[int], str]]:
+    """Texts and their reference labels, and where each label is."""
     from heed.cli.common import read_lines
     from heed.vocabularies.labels import Labels
 
     if args.tsv:
         wanted = columns(args, product, labelled=True)
         lines = list(product.table()(Path(args.tsv), wanted))
-        return [line.source for line in lines], [Labels([]).clean(line.target) for line in lines]
+        first = int(lines[0].location.rpartition(":")[2]) if lines else 1
+        return (
+            [line.source for line in lines],
+            [Labels([]).clean(line.target) for line in lines],
+            in_file(args.tsv, first),
+        )
     texts = [product.joined(line) for line in read_lines(args.source)]
     right = [Labels([]).clean(line) for line in read_lines(args.reference[0])]
     if len(texts) != len(right):
@@ -50,7 +91,7 @@ def _examples(args: argparse.Namespace, product: Any) -> tuple[list[str], list[s
             f"{args.source} has {len(texts):,} lines and {args.reference[0]} {len(right):,}: they must correspond line "
             "by line"
         )
-    return texts, right
+    return texts, right, in_file(args.reference[0])
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -66,14 +107,18 @@ def evaluate(args: argparse.Namespace) -> int:
         )
     names = [name for name in (args.system, args.against) if name]
     models = [open_product(args, "classify", [name]) for name in names]
-    texts, right = _examples(args, models[0])
-    seen = show_seen_texts(names, texts)
-    outputs = [model.outputs(texts, too_long="cut") for model in models]
-    found = [model.predictions(own) for model, own in zip(models, outputs, strict=True)]
-    expected = models[0].expected(right)
+    texts, right, where = _examples(args, models[0])
     if any(model.labels != models[0].labels for model in models[1:]):
         raise ValueError(f"{' and '.join(names)} have different labels: they cannot be compared")
-    show_scores(args, models[0].measure, found, expected, f"{len(texts):,} texts", {"trained_on": seen})
+    expected = models[0].expected(right, where)
+    seen = show_seen_texts(names, texts)
+    read = [model.read(texts, too_long=args.too_long or "cut") for model in models]
+    for name, model, own in zip(names, models, read, strict=True):
+        Cut(len(texts), own.cut).say(model.room, name)
+    outputs = [model.outputs_of(own) for model, own in zip(models, read, strict=True)]
+    found = [model.predictions(own) for model, own in zip(models, outputs, strict=True)]
+    more = {"trained_on": seen, "cut": {name: own.cut for name, own in zip(names, read, strict=True)}}
+    show_scores(args, models[0].measure, found, expected, f"{len(texts):,} texts", more)
     if args.out:
         told = (models[0].label(text, row).label for text, row in zip(texts, outputs[0], strict=True))
         write_lines(told, args.out)

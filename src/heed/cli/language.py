@@ -41,7 +41,8 @@ def refuse_for_text(args: argparse.Namespace, context: bool = False) -> None:
 
     given = [name for name in RERANKING if getattr(args, name) is not None]
     if given:
-        flag = given[0].replace("avoid_", "allow-").replace("_", "-")
+        off = getattr(args, given[0]) is False
+        flag = given[0].replace("avoid_", "allow-" if off else "avoid-").replace("_", "-")
         raise ValueError(f"--{flag} is for translations: it cannot be combined with --text")
     for name in NOT_WITH_TEXT:
         if getattr(args, name):

@@ -17,10 +17,15 @@ def show_seen(systems: Iterable[str], sources: list[str] | None, references: lis
 
 
 def show_seen_lines(systems: Iterable[str], lines: list[str]) -> dict[str, dict | None]:
-    """The same for language models and the lines of a text."""
+    """The same for language models, masked ones too, and the lines of a text."""
+    from heed.cli.common import errors
     from heed.data import contamination
 
-    return _show(systems, "text", lambda trained: contamination.count_seen_lines(trained, lines))
+    facts = _show(systems, "text", lambda trained: contamination.count_seen_lines(trained, lines))
+    if any(facts.values()) and not any(map(contamination.is_long, lines)):
+        least = f"no line has {contamination.MIN_LINE} letters and digits, and shorter ones repeat by chance"
+        errors().print(f"Not known: whether this text was trained on ({least}).", highlight=False, soft_wrap=True)
+    return facts
 
 
 def show_seen_texts(systems: Iterable[str], texts: list[str]) -> dict[str, dict | None]:

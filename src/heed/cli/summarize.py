@@ -18,12 +18,12 @@ rejected.
 """
 
 CHUNK = 500  # articles that are summarized together
-DECODING = ("beam", "length_penalty", "min_length", "max_length", "no_repeat")
+DECODING = ("beam", "length_penalty", "min_length", "max_length", "no_repeat", "avoid_loops")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     from heed.bulk.command import add_resume
-    from heed.cli.common import add_batches, add_device, add_direction, split_names
+    from heed.cli.common import add_batches, add_device, add_direction, add_guards, split_names
 
     parser.add_argument("folder", type=split_names, help="a run, a model folder, or a name on the hub")
     parser.add_argument("files", nargs="*", metavar="FILE", help="article files (default: standard input)")
@@ -38,6 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--min-length", type=int, help="minimum number of tokens")
     search.add_argument("--max-length", type=int, help="maximum number of tokens")
     search.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens")
+    add_guards(search, ["loops"])
     add_batches(parser, ["cut", "refuse"], "articles")
     add_direction(parser)
     add_device(parser)

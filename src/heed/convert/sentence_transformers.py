@@ -6,7 +6,7 @@ from typing import Any
 from heed.config import parse_json
 from heed.files import write_json
 from heed.models.folder_config import read_json
-from heed.models.package import Package
+from heed.models.package import Package, longest_text
 from heed.models.signature import CONFIG
 from heed.vocabularies.files import CONFIG as TOKENIZER
 
@@ -68,7 +68,7 @@ def root_of(folder: Path) -> Path | None:
 
 def write(package: Package, folder: Path) -> None:
     """Write the additional files of an embedding model into its transformers folder."""
-    dim, most = package.model.config.dim, package.facts.get("max_source") or package.model.config.max_length
+    dim, most = package.model.config.dim, longest_text(package)
     modes = {f"pooling_mode_{name}": False for name in (*POOLING.values(), *OTHERS)}
     modes[f"pooling_mode_{POOLING[package.facts['pooling']]}"] = True
     modules = ["", "1_Pooling", *(["2_Normalize"] if package.facts.get("normalize") else [])]

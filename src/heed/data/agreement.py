@@ -3,11 +3,11 @@
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 
-# Separators between digits are dropped, since languages write them differently: 1,000 and 1.000; 2:30 and 2.30.
-_NUMBER = re.compile(r"\d+(?:[.,:'’]\d+|[ \u00a0\u202f]\d{3}(?!\d))*")
-_SEPARATOR = re.compile(r"\D")
-_COUNTED_IN_WORDS = re.compile(r"\d\s*[万萬億亿兆千百만억조천백]")  # 10万 is 100,000
+from heed.data import numerals
+from heed.data.numerals import Mention
+
 _STOP = re.compile(r"\.(?=\s|$)")  # not those in 3.5 or e.g.
 MARKS = {"?": "?？؟", "!": "!！", ".": "。．…", ":": ":：;；", "(": "([{（［【", ")": ")]}）］】"}
 _KINDS = {mark: kind for kind, marks in MARKS.items() for mark in marks}
@@ -16,18 +16,24 @@ MIN_DIGITS = 3  # a number as long as this is rarely written in words
 
 def numbers(text: str) -> Counter[str]:
     """The numbers in a text as digits."""
-    found = _NUMBER.findall(unicodedata.normalize("NFKC", text))
-    return Counter(_SEPARATOR.sub("", number).lstrip("0") or "0" for number in found)
+    return Counter(map(numerals.plain, numerals.NUMBER.findall(unicodedata.normalize("NFKC", text))))
 
 
 def numbers_disagree(source: str, target: str) -> bool:
-    """Whether both sides have numbers and they differ, or one side has a number that is rarely spelled out."""
-    if _COUNTED_IN_WORDS.search(source) or _COUNTED_IN_WORDS.search(target):
-        return False
+    """Whether both sides have numbers and they differ, or one side has a number that is rarely spelled out. Only for
+    numbers that differ in their digits are words, units, dates and times read, too.
+    """
     first, second = numbers(source), numbers(target)
-    if first and second:
-        return first != second
-    return any(len(number) >= MIN_DIGITS for number in first | second)
+    least = 1 if first and second else MIN_DIGITS
+    if first == second or all(len(number) < least for number in first | second):
+        return False
+    return not any(_agree(read(source), read(target), least) for read in (numerals.mentions, numerals.parts))
+
+
+def _agree(first: Sequence[Mention], second: Sequence[Mention], least: int) -> bool:
+    """Whether each number of at least so many digits is also on the other side, in digits or in words."""
+    both = ((first, second), (second, first))
+    return all(numerals.explained([one for one in own if one.digits >= least], other) for own, other in both)
 
 
 def punctuation_difference(source: str, target: str) -> int:

@@ -177,7 +177,7 @@ class SeenLines(NamedTuple):
         found = (
             f"{self.lines:,} of the {self.total:,} lines of this text ({self.characters:.1%} of its characters){known}"
         )
-        return f"was trained on {found}: their perplexity says little about unseen text"
+        return f"was trained on {found}: scores on them say little about unseen text"
 
 
 def count_seen_lines(trained: TrainedTexts, lines: Sequence[str]) -> SeenLines:

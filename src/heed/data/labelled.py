@@ -55,7 +55,9 @@ class CollateTexts:
 
 
 class PackedTexts(NamedTuple):
-    """Texts in one row without padding, and the label of each sequence; filler sequences have none."""
+    """Texts in one row without padding, and the label of each sequence or of each token; filler has none. `count` is
+    the number of labels.
+    """
 
     source: Tensor
     valid: SequenceOffsets
@@ -73,7 +75,7 @@ class PackedTexts(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """Batches of equal shape use the same kernels."""
-        return self.source.shape[1], len(self.labels), self.valid.longest
+        return self.source.shape[1], len(self.labels), len(self.valid.starts), self.valid.longest
 
     def tensors(self) -> list[Tensor]:
         parts = (self.source, self.valid.starts, self.valid.positions, self.labels, self.segments)
@@ -87,29 +89,39 @@ class PackedTexts(NamedTuple):
 @dataclass(frozen=True)
 class PackTexts:
     """The batch of `collate` without padding: tokens are filled up to a multiple of `slots`, and sequences so that
-    few shapes occur.
+    few shapes occur. Its labels are of texts or, with `tokens`, of tokens; `empty` is the target of an empty text.
     """
 
-    collate: CollateTexts
+    collate: Callable[..., LabelledBatch]
+    tokens: bool = False
+    empty: tuple[int, ...] = (0,)
 
     def __call__(
         self, source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair, slots: int = 1
     ) -> PackedTexts:
         if not len(source):  # a process without a share of a batch: nothing to predict
-            empty = self([[]], [[0]], special, slots)
+            empty = self([[]], [self.empty], special, slots)
             return empty._replace(labels=torch.full_like(empty.labels, self._no_label), count=0)
         padded = self.collate(source, target, special)
         tokens, _, *segments = pack_texts(*padded.inputs)
         offsets = padded_offsets(padded.valid.sum(dim=1).numpy(), slots)
         filler, sequences = len(offsets.positions) - tokens.shape[1], len(offsets.starts) - 1
-        labels = F.pad(padded.labels, (0, sequences - len(padded.labels)), value=self._no_label)
+        own = padded.labels[padded.valid] if self.tokens else padded.labels
+        missing = filler if self.tokens else sequences - len(own)
+        labels = F.pad(own, (0, 0) * (own.ndim - 1) + (0, missing), value=self._no_label)
+        count = int((own >= 0).sum()) if self.tokens else len(own)
         filled = (F.pad(part, (0, filler)) for part in segments)
         tokens = F.pad(tokens, (0, filler), value=special[0].pad)
-        return PackedTexts(tokens, offsets, labels, next(filled, None), len(padded.labels))
+        return PackedTexts(tokens, offsets, labels, next(filled, None), count)
 
     @property
     def _no_label(self) -> float:
-        return float("nan") if self.collate.numbers else NO_LABEL
+        return float("nan") if getattr(self.collate, "numbers", False) else NO_LABEL
+
+
+def longest_input(inputs: Sequence[Parts], delimiter: int) -> int:
+    """The length of the longest input of an example, with delimiters of this length."""
+    return max(sum(map(len, parts)) + delimiter * (len(parts) - 1) for parts in inputs)
 
 
 def shorten(parts: Parts, room: int, delimiter: int) -> Parts:

@@ -13,9 +13,10 @@ from heed.data.batching import DataPosition
 from heed.data.documents import DocumentKind
 from heed.data.masking import Masking, ordinary_ids, uniform, word_starts
 from heed.data.noise import check_share, check_total
-from heed.data.packing import map_tensors, to_device
+from heed.data.packing import map_tensors, pack_texts, to_device
 from heed.data.segments import FullSentences, Row, RowSource, SegmentPairs, Segments, Text
 from heed.data.streams import IGNORED, Stream
+from heed.nn.packing import SequenceOffsets
 from heed.vocabularies.text_parts import plain
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
@@ -61,13 +62,14 @@ class PairSettings(RowSettings):
 
 class MaskedBatch(NamedTuple):
     """Corrupted rows, and the expected token at each of the `positions` of the flattened (b, t) rows. Every batch has
-    the same number of positions: unused ones expect IGNORED. `valid` is None if no row is padded, `segments` if the
+    the same number of positions: unused ones expect IGNORED. `valid` is None if no row is padded, and the offsets of
+    rows that are `packed` one after the other; `segments` is None if the
     model has none, `labels` (IGNORED: none) if there are no pairs. `count` tokens are hidden, in `rows` rows of
     `size` tokens.
     """
 
     tokens: Tensor
-    valid: Tensor | None
+    valid: Tensor | SequenceOffsets | None
     segments: Tensor | None
     positions: Tensor
     expected: Tensor
@@ -94,6 +96,18 @@ class MaskedBatch(NamedTuple):
     def clone(self) -> "MaskedBatch":
         """A copy in new memory."""
         return map_tensors(self, torch.clone)
+
+    def packed(self) -> "MaskedBatch":
+        """The same rows one after the other, without their padding."""
+        if self.valid is None:
+            return self
+        tokens, offsets, *segments = pack_texts(
+            self.tokens, self.valid, *self[2:3] if self.segments is not None else ()
+        )
+        places = self.valid.flatten().cumsum(dim=0) - 1  # unused positions are the first token of the first row
+        return self._replace(
+            tokens=tokens, valid=offsets, segments=next(iter(segments), None), positions=places[self.positions]
+        )
 
     def filled(self, words: Tensor) -> Tensor:
         """The rows with other words at the hidden positions; with the expected ones, the original rows."""
@@ -135,7 +149,8 @@ class RowShape:
 
 class MaskedBatches:
     """Batches of `rows` rows, epoch after epoch; the last of an epoch is filled with padding rows that are ignored.
-    `share` is (rank, world size). Without `dynamic` every epoch corrupts a row in the same way.
+    `share` is (rank, world size). Without `dynamic` every epoch corrupts a row in the same way. With `packed`, rows
+    have no padding.
     """
 
     def __init__(
@@ -148,6 +163,7 @@ class MaskedBatches:
         seed: int = 0,
         share: tuple[int, int] = (0, 1),
         dynamic: bool = True,
+        packed: bool = False,
     ):
         if rows < 1 or rows % share[1]:
             processes = f", and a multiple of {share[1]}" if share[1] > 1 else ""
@@ -156,7 +172,7 @@ class MaskedBatches:
                 f"one{processes}, or lower task.length"
             )
         self.source, self.masking, self.shape, self.rows = source, masking, shape, rows
-        self.seed, self.share, self.dynamic = seed, share, dynamic
+        self.seed, self.share, self.dynamic, self.packed = seed, share, dynamic, packed
         self.predictions = int(masking.share * shape.room) + 1  # the most of a row
 
     def start(
@@ -199,7 +215,7 @@ class MaskedBatches:
         valid, segments = places < ends[:, 1:], ((places >= ends[:, :1]) & (places < ends[:, 1:])).astype(np.int64)
         valid[len(mine) :, 0] = True  # attention over no keys is undefined
         shape = self.shape
-        return MaskedBatch(
+        made = MaskedBatch(
             torch.from_numpy(corrupted),
             None if valid.all() else torch.from_numpy(valid),
             torch.from_numpy(segments) if shape.paired and shape.special.segments else None,
@@ -210,6 +226,7 @@ class MaskedBatches:
             len(mine),
             int(valid[: len(mine)].sum()),
         )
+        return made.packed() if self.packed else made
 
     def _hide(
         self, tokens: np.ndarray, starts: np.ndarray, ends: np.ndarray, numbers: np.ndarray, seed: tuple[int, int]
@@ -247,6 +264,7 @@ def masked_batches(
     batch_tokens: int,
     seed: int = 0,
     share: tuple[int, int] = (0, 1),
+    packed: bool = False,
 ) -> MaskedBatches:
     """The batches of a text according to the settings."""
     s, words, paired = settings, plain(vocabulary), settings.pair != "none"
@@ -258,5 +276,5 @@ def masked_batches(
     starts = word_starts(words) if s.whole_words or s.spans else None
     masking = Masking(words.special.mask, ordinary_ids(words), starts, s.share, s.masked, s.random, s.spans)
     return MaskedBatches(
-        source, masking, shape, rows=batch_tokens // s.length, seed=seed, share=share, dynamic=s.dynamic
+        source, masking, shape, rows=batch_tokens // s.length, seed=seed, share=share, dynamic=s.dynamic, packed=packed
     )

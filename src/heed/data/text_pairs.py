@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from heed.data.batching import pad
-from heed.data.packing import to_device
+from heed.data.packing import pack_texts, to_device
 from heed.data.readers import Line
 from heed.data.tables import Columns, rows
+from heed.nn.packing import SequenceOffsets
 from heed.vocabularies.ragged import Ids
 from heed.vocabularies.text_parts import SEPARATOR, split_parts
 from heed.vocabularies.vocabulary import SpecialPair
@@ -20,11 +21,11 @@ from heed.vocabularies.vocabulary import SpecialPair
 
 class PairBatch(NamedTuple):
     """Concatenated columns of texts: the first texts of all pairs, then the second ones, then the negatives. `kinds`
-    number the texts: equal texts have the same number.
+    number the texts: equal texts have the same number. `valid` are the offsets of texts packed in one row, or the mask.
     """
 
     tokens: Tensor
-    valid: Tensor
+    valid: Tensor | SequenceOffsets
     kinds: Tensor
     columns: int
 
@@ -42,9 +43,10 @@ def pair_table(path: Path, columns: Columns) -> Iterator[Line]:
 
 @dataclass(frozen=True)
 class CollatePairs:
-    """A padded batch. With `columns` above 2, a target holds the match of its source and then the negatives."""
+    """A padded or `packed` batch. With `columns` above 2, a target holds the match of its source and then the negatives."""
 
     columns: int = 2
+    packed: bool = False
 
     def __call__(self, source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair) -> PairBatch:
         sources = [np.asarray(ids).tolist() for ids in source]
@@ -55,4 +57,6 @@ class CollatePairs:
         numbers: dict[tuple[int, ...], int] = {}
         kinds = [numbers.setdefault(tuple(text), len(numbers)) for text in texts]
         tokens, valid = map(torch.from_numpy, pad(texts, special[0]))
+        if self.packed:
+            tokens, valid = pack_texts(tokens, valid)
         return PairBatch(tokens, valid, torch.tensor(kinds, dtype=torch.int64), self.columns)

@@ -1,8 +1,10 @@
 """The settings of a search."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
+from heed import config as settings
 from heed.vocabularies.vocabulary import SpecialTokens
 
 MAX_COUNT = 1_000_000  # more is a typing error
@@ -12,6 +14,8 @@ MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-6, 1000.0
 MAX_REPETITION_PENALTY = 100.0
 # What is found stays, whatever its faults.
 UNGUARDED = {"avoid_loops": False, "avoid_overlong": False, "avoid_copies": False}
+# The settings that the guard against overlong translations replaces: its limit depends on the source.
+UNLIMITED = {"max_length": None, "force_end": False}
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,27 @@ class DecodingConfig:
         if not max(2, self.nbest) <= self.candidates <= MAXIMA["beam"]:
             least = f"at least {max(2, self.nbest)}" + (", as many as nbest" if self.nbest > 2 else "")
             raise ValueError(f"candidates is {self.candidates}; it must be {least}, and at most {MAXIMA['beam']:,}")
+
+
+def changed(own: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConfig:
+    """The search settings of a model with some changes. The guard against overlong translations, if asked for, takes
+    the place of the model's own maximum length. A guard that could not work is refused.
+    """
+    if changes.get("avoid_overlong"):
+        changes = {**UNLIMITED, **changes}
+    config = settings.read(DecodingConfig, {**asdict(own), **changes})
+    for name in ("avoid_overlong", "avoid_copies"):
+        if changes.get(name) and config.rerank == "none" and not has_alternatives(config):
+            how = "sampling" if config.sample else "greedy search (beam 1)"
+            raise ValueError(
+                f"{name} is true, but {how} has no alternatives: use a beam search (beam 2 or more), or leave it out"
+            )
+    return config
+
+
+def has_alternatives(config: DecodingConfig) -> bool:
+    """Whether a search compares hypotheses, unlike greedy search and sampling."""
+    return config.beam > 1 and not config.sample
 
 
 def max_output_length(config: DecodingConfig, source_length: int, model_limit: int) -> int:

@@ -14,6 +14,11 @@ def unit_rows(matrix: Float[np.ndarray, "n dim"]) -> Float[np.ndarray, "n dim"]:
     return matrix / np.where(lengths > 0, lengths, 1)
 
 
+def row_cosines(one: Float[np.ndarray, "n dim"], other: Float[np.ndarray, "n dim"]) -> Float[np.ndarray, " n"]:
+    """The cosine of each row with its counterpart, in double precision."""
+    return np.einsum("nd,nd->n", *(unit_rows(own.astype(np.float64)) for own in (one, other)))
+
+
 def nearest_rows(
     queries: Float[np.ndarray, "q dim"], vectors: Float[np.ndarray, "n dim"], count: int, block: int = BLOCK
 ) -> tuple[Int[np.ndarray, "q k"], Float[np.ndarray, "q k"]]:

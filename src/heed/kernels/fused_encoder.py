@@ -49,7 +49,7 @@ def _encode_text(
 
 
 def _generator_states(
-    generator: nn.Module, x: Float[Tensor, "b t width"], valid: Bool[Tensor, "b t"] | None = None
+    generator: nn.Module, x: Float[Tensor, "b t width"], valid: Any = None
 ) -> Float[Tensor, "b t width"]:
     return generator.words(_attend(generator.stack, x if generator.widen is None else generator.widen(x), valid))
 

@@ -8,11 +8,11 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.config import from_data
-from heed.models.encoder import ACTIVATIONS, Encoder, Valid, layer, usual_parts
+from heed.models.encoder import ACTIVATIONS, Encoder, Tokens, Valid, layer, usual_parts
 from heed.models.encoder_heads import DeepAnswer, FirstToken, settle
 from heed.models.system import System
 from heed.nn.blocks import BlockPattern
@@ -120,16 +120,25 @@ class BigBird(Encoder):
 
     def find_answer(
         self,
-        tokens: Int[Tensor, "b t"],
-        valid: Bool[Tensor, "b t"] | None = None,
-        segments: Int[Tensor, "b t"] | None = None,
+        tokens: Tokens,
+        valid: Valid = None,
+        segments: Tokens | None = None,
     ) -> Float[Tensor, "b t 2"]:
         ends = tokens == self.config.separator
-        question = (ends.cumsum(dim=1) - ends.long()) == 0  # up to the first separator
-        if not ends.any(dim=1).all():
+        before = ends.cumsum(dim=1) - ends.long()
+        if isinstance(valid, SequenceOffsets):
+            first = torch.arange(tokens.shape[1], device=tokens.device) - valid.positions
+            before = before - before[:, first]
+        elif not ends.any(dim=1).all():
             raise ValueError(f"a text has no separator (id {self.config.separator}) after the question")
+        question = before == 0  # up to the first separator
         segments = (~question).long() if segments is None else segments
-        question[:, 0] = False  # where the answer lies if there is none
+        places = (
+            valid.positions
+            if isinstance(valid, SequenceOffsets)
+            else torch.arange(tokens.shape[1], device=tokens.device)
+        )
+        question = question & (places > 0)  # the answer lies at the first token if there is none
         return super().find_answer(tokens, valid, segments) - question[..., None] * QUESTION
 
 

@@ -4,14 +4,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heed.config import from_data
-from heed.models.encoder import ACTIVATIONS, Encoder, layer, usual_parts
+from heed.models.encoder import ACTIVATIONS, Encoder, Tokens, Valid, layer, usual_parts
 from heed.models.encoder_heads import FirstToken, Words, settle
 from heed.models.system import System
 from heed.nn import masks
+from heed.nn.packing import SequenceOffsets
 from heed.nn.positions import Learned
 from heed.nn.transformer import Stack
 
@@ -70,9 +71,7 @@ class Generator(nn.Module):
         self.stack = Stack([layer(c) for _ in range(c.layers)])
         self.words = Words(c.dim, c.embedding, c.vocab_size, F.gelu, c.norm_eps)
 
-    def forward(
-        self, x: Float[Tensor, "b t width"], valid: Bool[Tensor, "b t"] | None = None
-    ) -> Float[Tensor, "b t width"]:
+    def forward(self, x: Float[Tensor, "b t width"], valid: Valid = None) -> Float[Tensor, "b t width"]:
         x = x if self.widen is None else self.widen(x)
         return self.words(self.stack(x, mask=masks.key_padding(valid)))
 
@@ -110,14 +109,15 @@ class Electra(Encoder):
 
     def generator_states(
         self,
-        tokens: Int[Tensor, "b t"],
-        valid: Bool[Tensor, "b t"] | None = None,
-        segments: Int[Tensor, "b t"] | None = None,
+        tokens: Tokens,
+        valid: Valid = None,
+        segments: Tokens | None = None,
     ) -> Float[Tensor, "b t width"]:
         """The input of `generator_weights` for the logits of the generator's words."""
         if self.generator is None:
             raise ValueError(f"the model has no generator: its head is {self.config.head!r}, not 'joint'")
-        return self.generator(self.embed(tokens, segments), valid)
+        offsets = valid if isinstance(valid, SequenceOffsets) else None
+        return self.generator(self.embed(tokens, segments, offsets), valid)
 
     def generator_weights(self) -> tuple[Tensor, Tensor]:
         return self.tokens.weight, self.generator.words.bias

@@ -23,6 +23,7 @@ from heed.nn import init, masks
 from heed.nn.attention import Attention
 from heed.nn.capabilities import declares
 from heed.nn.packing import SequenceOffsets
+from heed.nn.pooling import first_token
 from heed.nn.transformer import MLP, Layer, PostNorm, gelu_tanh
 
 ACTIVATIONS = {"gelu": F.gelu, "gelu_tanh": gelu_tanh, "relu": F.relu}
@@ -116,9 +117,7 @@ class Encoder(nn.Module):
     ) -> Float[Tensor, "n labels"]:
         """The logits of the labels of each text or pair, or the score of each text as a choice."""
         states = self.encode_text(tokens, valid, segments)
-        if isinstance(valid, SequenceOffsets):  # heads look at the first token of each text
-            states = states[0, valid.starts[:-1].clamp(max=states.shape[1] - 1)][:, None]  # filler may be empty
-        return self.classify_first(states)
+        return self.classify_first(first_token(states, valid)[:, None])  # heads look at the first token of each text
 
     def classify_first(self, states: Float[Tensor, "b t dim"]) -> Float[Tensor, "b labels"]:
         """The same from the token states; heads use the first or the pooled one."""

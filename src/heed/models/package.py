@@ -27,3 +27,12 @@ class Package(NamedTuple):
             )
             raise ValueError(f"the model does not read text: it {what}")
         return (text, text) if text is not None else (self.processors["source"], self.processors["target"])
+
+
+def longest_text(package: Package) -> int:
+    """The longest text that an encoder reads, in tokens: all of its positions, unless its pre-training was of shorter
+    texts or its sentence-transformers folder names a limit. Earlier versions recorded the longest training text.
+    """
+    facts, positions = package.facts, package.model.config.max_length
+    stated = facts.get("max_source") if "pretraining" in facts or "trained" not in facts else None
+    return min(stated or positions, positions)

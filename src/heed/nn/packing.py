@@ -144,7 +144,7 @@ def attend_packed(
         parts = [part[0].transpose(0, 1) for part in (query, key, value)]
         bounds = (mask.queries.starts, mask.keys.starts, mask.queries.longest, mask.keys.longest)
         return _flash_attention(*parts, bounds, causal, dropout).transpose(0, 1)[None]
-    slots, lengths = [_padded_slots(offsets) for offsets in mask], mask.keys.starts.diff()
+    slots, lengths = [padded_slots(offsets) for offsets in mask], mask.keys.starts.diff()
     shapes = [(len(lengths), offsets.longest) for offsets in mask]
     q, k, v = (
         part[0].new_zeros(part.shape[1], shape[0] * shape[1], part.shape[3]).index_copy(1, slot, part[0])
@@ -163,7 +163,14 @@ def attend_packed(
     return y.transpose(0, 1).flatten(1, 2).index_select(1, slots[0])[None]
 
 
-def _padded_slots(offsets: SequenceOffsets) -> Int[Tensor, " t"]:
+def padded_rows(x: Float[Tensor, "1 t k"], offsets: SequenceOffsets, fill: float) -> Float[Tensor, "n longest k"]:
+    """Packed sequences, each in its own row, and `fill` after it."""
+    shape = len(offsets.starts) - 1, offsets.longest
+    rows = x.new_full((shape[0] * shape[1], x.shape[2]), fill)
+    return rows.index_copy(0, padded_slots(offsets), x[0]).unflatten(0, shape)
+
+
+def padded_slots(offsets: SequenceOffsets) -> Int[Tensor, " t"]:
     """The index of each token in the flattened, padded batch."""
     token = torch.arange(offsets.positions.numel(), device=offsets.positions.device)
     sequence = torch.bucketize(token, offsets.starts[1:], right=True)

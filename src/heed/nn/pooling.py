@@ -9,13 +9,14 @@ from torch import Tensor
 from heed.nn.packing import SequenceOffsets
 
 States = Float[Tensor, "b t dim"]
-Valid = Bool[Tensor, "b t"] | SequenceOffsets
+Valid = Bool[Tensor, "b t"] | SequenceOffsets | None
 Pooling = Callable[[States, Valid], Float[Tensor, "n dim"]]
 
 
-def first_token(states: States, valid: Valid) -> Float[Tensor, "n dim"]:
-    """The state of the first token, [CLS] or <s>."""
-    return states[0, valid.starts[:-1]] if isinstance(valid, SequenceOffsets) else states[:, 0]
+def first_token(states: States, valid: Valid = None) -> Float[Tensor, "n dim"]:
+    """The state of the first token, [CLS] or <s>. Packed filler may be empty, even at the end."""
+    packed = isinstance(valid, SequenceOffsets)
+    return states[0, valid.starts[:-1].clamp(max=states.shape[1] - 1)] if packed else states[:, 0]
 
 
 def mean(states: States, valid: Valid) -> Float[Tensor, "n dim"]:

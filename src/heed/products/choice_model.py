@@ -1,6 +1,6 @@
 """A question with its choices in; one of them out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -10,6 +10,7 @@ from heed.data import tables
 from heed.data.labelled import each_choice
 from heed.evaluation import classification as scores
 from heed.products.classifier import Classifier, Text, count_parts
+from heed.vocabularies.labels import parse_choice
 from heed.vocabularies.text_parts import SEPARATOR
 
 
@@ -34,8 +35,8 @@ class ChoiceModel(Classifier):
     def measure(self, found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
         return scores.choice_scores(found, expected)
 
-    def expected(self, labels: Sequence[str]) -> np.ndarray:
-        return super().expected(labels) if self.labels else np.array([int(text) for text in labels])
+    def answers(self) -> Callable[[str], float]:
+        return super().answers() if self.labels else parse_choice
 
     def names(self, count: int) -> list[str]:
         return self.labels or [str(number) for number in range(count)]

@@ -1,6 +1,6 @@
 """Text classification: texts in; labels, numbers or choices out."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heed.data import tables
 from heed.data.batching import text_inputs
-from heed.data.labelled import Arrange, as_given, both_orders, shorten
+from heed.data.labelled import Arrange, as_given, both_orders, longest_input, shorten
 from heed.data.prepare import TableReader
 from heed.evaluation import classification as scores
 from heed.models.outputs import check_outputs
@@ -20,7 +20,7 @@ from heed.models.package import Package
 from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
 from heed.products.product import Product, each_batch, single
 from heed.products.text_batches import in_chunks, model_inputs, usual_batch
-from heed.vocabularies.labels import parse_number
+from heed.vocabularies.labels import Labels, parse_number
 from heed.vocabularies.text_parts import SEPARATOR, TextParts, join_parts, plain
 from heed.vocabularies.vocabulary import SpecialTokens, Vocabulary
 
@@ -40,15 +40,18 @@ class Label:
 
 
 class ReadTexts(NamedTuple):
-    """The subwords of texts, of each input of each. `before` is the number of texts that came before."""
+    """The subwords of texts, of each input of each. `before` is the number of texts that came before, `cut` the number
+    of texts that were truncated.
+    """
 
     inputs: list[list[list[int]]]
     special: SpecialTokens
     before: int
+    cut: int = 0
 
 
 class Classifier(Product):
-    """A text classifier. Texts have up to `max_source` subwords, including special tokens."""
+    """A text classifier. Texts have as many subwords as the model has positions, including special tokens."""
 
     noun, verbs, reads = "a classifier", ("classify", "evaluate"), ("text",)
     labelled: ClassVar[bool] = True  # whether the output is one of a few labels, with probabilities
@@ -58,19 +61,17 @@ class Classifier(Product):
         model: nn.Module,
         vocabulary: Vocabulary,
         labels: Sequence[str] = (),
-        max_source: int | None = None,
         facts: Mapping[str, Any] | None = None,
     ):
         self.model, self.labels, self.facts = model, list(labels), facts or {}
         self.vocabulary = vocabulary if isinstance(vocabulary, TextParts) else TextParts(vocabulary)
-        self.most = min(max_source or model.config.max_length, model.config.max_length)
         self.engine: EncoderEngine | None = None
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> Any:
         own = single(packages, names, cls.noun)
         labels = getattr(own.processors.get("labels"), "names", ())
-        found = cls(own.model, own.processors["text"], labels, own.facts.get("max_source"), own.facts)
+        found = cls(own.model, own.processors["text"], labels, own.facts)
         found.use(options.get("engine", "auto"))
         return found
 
@@ -88,6 +89,11 @@ class Classifier(Product):
     def in_any_chunks(self) -> bool:
         """Whether predictions are independent of the other texts."""
         return self.texts is not None
+
+    @property
+    def room(self) -> int:
+        """How many subwords of a text the model reads, besides special tokens at its ends."""
+        return self.model.config.max_length - len(self.vocabulary.special.before) - 1
 
     @property
     def texts(self) -> int | None:
@@ -114,13 +120,19 @@ class Classifier(Product):
         """What `measure` compares: the index of the best output."""
         return outputs.argmax(dim=1).numpy()
 
-    def expected(self, labels: Sequence[str]) -> np.ndarray:
-        """The reference labels, as `measure` compares them."""
-        known = {name: index for index, name in enumerate(self.labels)}
-        unknown = [name for name in labels if name not in known]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is not a label of this model; its labels are {', '.join(self.labels)}")
-        return np.array([known[name] for name in labels])
+    def expected(self, labels: Sequence[str], where: Callable[[int], str] = lambda index: "") -> np.ndarray:
+        """The reference labels, as `measure` compares them. `where` begins the error about the label with this index."""
+        known, found = self.answers(), []
+        for index, label in enumerate(labels):
+            try:
+                found.append(known(label))
+            except ValueError as error:
+                raise ValueError(f"{where(index)}{error}") from None
+        return np.array(found)
+
+    def answers(self) -> Callable[[str], float]:
+        """What turns a reference label into what `measure` compares."""
+        return Labels(self.labels).index
 
     def classify(
         self, texts: Iterable[Text], *, batch_tokens: int | None = None, too_long: str = "refuse", before: int = 0
@@ -148,15 +160,15 @@ class Classifier(Product):
         split, special = self._split(texts, before), self._special(texts)
 
         def batches(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
-            inputs = self._inputs(split[start:end], before + start, too_long)
-            return self._batches(ReadTexts(inputs, special, before + start), batch_tokens)
+            inputs, cut = self._inputs(split[start:end], before + start, too_long)
+            return self._batches(ReadTexts(inputs, special, before + start, cut), batch_tokens)
 
         return self._rows(in_chunks(batches, len(texts)))
 
     def read(self, texts: Sequence[Text], *, too_long: str = "refuse", before: int = 0) -> ReadTexts:
         """The subwords of texts; the options are those of `classify`."""
-        inputs = self._inputs(self._split(texts, before), before, too_long)
-        return ReadTexts(inputs, self._special(texts), before)
+        inputs, cut = self._inputs(self._split(texts, before), before, too_long)
+        return ReadTexts(inputs, self._special(texts), before, cut)
 
     def outputs_of(self, read: ReadTexts, batch_tokens: int | None = None) -> Float[Tensor, "n k"]:
         """The same as `outputs` for texts that are read already: a file reads some while the model works on others."""
@@ -190,14 +202,14 @@ class Classifier(Product):
             self._check_parts(own, number)
         return found
 
-    def _inputs(self, split: Sequence[Sequence[str]], start: int, too_long: str) -> list[list[list[int]]]:
-        """The ids of each input of each text; the first `start` inputs are skipped."""
-        special, found = self.vocabulary.special, []
+    def _inputs(self, split: Sequence[Sequence[str]], start: int, too_long: str) -> tuple[list[list[list[int]]], int]:
+        """The ids of each input of each text, and how many texts are cut; `start` texts came before."""
+        special, room, found, cut = self.vocabulary.special, self.room, [], 0
         encoded = iter(plain(self.vocabulary).encode([part for own in split for part in own]))
-        room = self.most - len(special.before) - 1
         for number, own in enumerate(split, start + 1):
             inputs = self.arrange([next(encoded) for _ in own])
-            long = max(len(join_parts(parts, special.delimiter)) for parts in inputs)
+            long = longest_input(inputs, len(special.delimiter))
+            cut += long > room
             if long > room and too_long != "cut":
                 raise ValueError(
                     f"text {number} has {long} subwords, and the model reads at most {room}: shorten it, or allow "
@@ -205,7 +217,7 @@ class Classifier(Product):
                 )
             kept = (shorten(parts, room, len(special.delimiter)) for parts in inputs)
             found.append([join_parts(parts, special.delimiter) for parts in kept])
-        return found
+        return found, cut
 
     def _check_parts(self, parts: Sequence[str], number: int) -> None:
         if self.texts is not None and len(parts) != self.texts:
@@ -248,8 +260,8 @@ class Regressor(Classifier):
     def predictions(self, outputs: Float[Tensor, "n k"]) -> np.ndarray:
         return outputs[:, 0].numpy()
 
-    def expected(self, labels: Sequence[str]) -> np.ndarray:
-        return np.array([parse_number(text) for text in labels])
+    def answers(self) -> Callable[[str], float]:
+        return parse_number
 
     def label(self, text: Text, row: Float[Tensor, " k"]) -> Label:
         return Label(_shown(text), f"{row.item():.4f}", number=row.item())

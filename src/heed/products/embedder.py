@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -12,10 +12,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heed.data.batching import text_inputs
-from heed.evaluation.retrieval import nearest_rows, unit_rows
+from heed.evaluation.retrieval import nearest_rows, row_cosines
 from heed.models.abilities import EncodesText
 from heed.models.outputs import check_outputs
-from heed.models.package import Package
+from heed.models.package import Package, longest_text
 from heed.nn.pooling import POOLINGS
 from heed.products.ctranslate2_encoder import BATCH_TOKENS, Encode, EncoderEngine, encoder_engine
 from heed.products.product import Product, as_texts, each_batch, single
@@ -35,6 +35,13 @@ class Match:
     text: str
 
 
+class ReadTexts(NamedTuple):
+    """The subwords of texts, and how many of these were truncated."""
+
+    ids: list[list[int]]
+    cut: int = 0
+
+
 class Embedder(Product):
     """An encoder that embeds texts. `pooling` is "mean", "cls" (the first state) or "max"."""
 
@@ -47,13 +54,13 @@ class Embedder(Product):
         vocabulary: Vocabulary,
         pooling: str = POOLING,
         normalize: bool = False,
-        max_source: int | None = None,
+        max_length: int | None = None,
     ):
         if pooling not in POOLINGS:
             raise ValueError(f"pooling is {pooling!r}; it must be {', '.join(POOLINGS)}")
         self.model, self.pooling, self.normalize = model, pooling, normalize
         self.vocabulary = TextParts(plain(vocabulary), getattr(vocabulary, "tokens", None)).of_one_part()
-        self.most = min(max_source or model.config.max_length, model.config.max_length)
+        self.most = min(max_length or model.config.max_length, model.config.max_length)
         self.engine: EncoderEngine | None = None
 
     @classmethod
@@ -61,13 +68,18 @@ class Embedder(Product):
         own = single(packages, names, cls.noun)
         facts: Mapping[str, Any] = own.facts
         settings = {name: facts[name] for name in ("pooling", "normalize") if name in facts}
-        found = cls(own.model, own.processors["text"], max_source=facts.get("max_source"), **settings)
+        found = cls(own.model, own.processors["text"], max_length=longest_text(own), **settings)
         found.use(options.get("engine", "auto"))
         return found
 
     def use(self, engine: str) -> None:
         """Choose the engine, as `Classifier.use` does."""
         self.engine = encoder_engine(self.model, plain(self.vocabulary), engine)
+
+    @property
+    def room(self) -> int:
+        """How many subwords of a text the model reads, besides special tokens at its ends."""
+        return self.most - len(self.vocabulary.special.before) - 1
 
     @property
     def dim(self) -> int:
@@ -82,8 +94,8 @@ class Embedder(Product):
         texts = as_texts(texts)
 
         def batches(start: int, end: int) -> Iterator[tuple[list[int], Tensor]]:
-            ids = self.read(texts[start:end], too_long=too_long, before=before + start)
-            return self._batches(ids, batch_tokens, before + start)
+            read = self.read(texts[start:end], too_long=too_long, before=before + start)
+            return self._batches(read.ids, batch_tokens, before + start)
 
         return self._rows(in_chunks(batches, len(texts)))
 
@@ -99,8 +111,7 @@ class Embedder(Product):
 
     def similarity(self, one: Sequence[str], other: Sequence[str], **options: Any) -> Float[np.ndarray, " n"]:
         """The cosine of each text with its counterpart in the other list."""
-        pairs = (unit_rows(self.embed(texts, **options).astype(np.float64)) for texts in (one, other))
-        return np.einsum("nd,nd->n", *pairs)
+        return row_cosines(*(self.embed(texts, **options) for texts in (one, other)))
 
     def search(
         self,
@@ -117,16 +128,16 @@ class Embedder(Product):
             for own in zip(rows, cosines, strict=True)
         ]
 
-    def read(self, texts: Sequence[str], *, too_long: str = "refuse", before: int = 0) -> list[list[int]]:
+    def read(self, texts: Sequence[str], *, too_long: str = "refuse", before: int = 0) -> ReadTexts:
         """The subwords of texts; the options are those of `embed`."""
-        room, found = self.most - len(self.vocabulary.special.before) - 1, plain(self.vocabulary).encode(texts)
+        room, found = self.room, plain(self.vocabulary).encode(texts)
         for number, own in enumerate(found, before + 1):
             if len(own) > room and too_long != "cut":
                 raise ValueError(
                     f"text {number} has {len(own)} subwords, and the model reads at most {room}: shorten it, or allow "
                     "truncation (too_long='cut', --too-long cut)"
                 )
-        return [own[:room] for own in found]
+        return ReadTexts([own[:room] for own in found], sum(len(own) > room for own in found))
 
     def _batches(
         self, ids: Sequence[list[int]], batch_tokens: int | None, before: int

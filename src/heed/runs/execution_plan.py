@@ -92,9 +92,9 @@ def plan_execution(
     if precision == "auto":
         precision = "bfloat16" if cuda and gpu_multiplies_bfloat16() else "float32"
     models = [model, *getattr(objective, "teachers", ())]
-    packable = hasattr(objective, "packed") and all(_packs(objective, one, most) for one in models)
+    refusals = [_refusal(task, objective, one, most) for one in models]
     longest = min(one.config.max_length for one in models)
-    asked = t.packed or not getattr(objective, "few_shapes", False)  # labelled texts are packed only then
+    asked = t.packed or not getattr(objective, "packed_if_asked", False)
     preferred = t.packed is None and getattr(objective, "prefers_packing", False)
     rows = (
         cuda
@@ -102,12 +102,12 @@ def plan_execution(
         and getattr(objective, "rows_of_text", False)
         and fused_model.supports(model)
     )
+    packable = not any(refusals) and not rows and bool(asked)
     if t.packed and not (packable or rows):
-        raise ValueError(
-            "training.packed is true, but this task or model does not support packed training: remove the setting"
-        )
+        raise ValueError(f"training.packed is true, but {next(filter(None, refusals))}: remove the setting")
     accelerated = (
-        ((packable and asked) or rows or getattr(objective, "windows", False))
+        (packable or rows or getattr(objective, "windows", False))
+        and (rows or getattr(objective, "few_shapes", True))
         and all(map(fused_model.supports, models))
         and cuda
         and precision == "bfloat16"
@@ -118,7 +118,7 @@ def plan_execution(
     missing = _missing(model, most) if accelerated else ""
     accelerated = accelerated and not missing
     packed = packable and bool(t.packed or preferred or accelerated)
-    few = getattr(task, "equal_batches", False) or (packed and getattr(objective, "few_shapes", False))
+    few = getattr(objective, "few_shapes", False) if packed else getattr(task, "equal_batches", False)
     captured = (
         cuda
         and not accelerated
@@ -130,17 +130,22 @@ def plan_execution(
     if not packed:
         collated = getattr(task, "collate", collate)
         return ExecutionPlan(precision, plan, collated, longest, accelerated, missing, captured=captured)
-    slots = _slots(-(-t.batch_tokens // workers.world))  # of one process's share
+    slots = _slots(-(-t.batch_tokens // workers.world)) if accelerated or captured else 1  # of one process's share
     return ExecutionPlan(
         precision, plan_packed, partial(getattr(task, "pack", pack), slots=slots), longest, accelerated, missing,
         slots if accelerated else 1, captured,
     )  # fmt: skip
 
 
-def _packs(objective: Objective, model: nn.Module, most: int) -> bool:
-    """Whether the objective can have packed batches of texts of up to `most` tokens for a model."""
+def _refusal(task: Task, objective: Objective, model: nn.Module, most: int) -> str:
+    """Why there can be no packed batches of texts of up to `most` tokens for a model; empty if there can."""
+    if not hasattr(objective, "packed"):
+        return getattr(objective, "unpacked", "") or f"{task.name} with these settings does not support packed training"
     own = getattr(objective, "packs", None)
-    return own(model, most) if own else fused_model.supports_packing(model)
+    if own(model, most) if own else fused_model.supports_packing(model):
+        return ""
+    longest = max(most, getattr(objective, "length", 0))
+    return f"this {type(model).__name__} does not support packed training with texts of {longest} tokens"
 
 
 def _has_fixed_shapes(model: nn.Module) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from heed import config
 from heed.convert import hub
+from heed.decoding.config import UNGUARDED, UNLIMITED, DecodingConfig
 from heed.loading import open_package, read_task
 from heed.models import MODELS
 from heed.models import folder as model_folder
@@ -65,9 +66,16 @@ def check_fit(recipe: Recipe, base: Package) -> None:
 
 
 def with_base_search(recipe: Recipe, base: Package | None) -> Recipe:
-    """The recipe, with the pre-trained model's search settings where the recipe sets none."""
+    """The recipe, with the pre-trained model's search settings where the recipe sets none. Those of a model that Heed
+    did not train say no guards; the tuned model has them.
+    """
     if base is None or recipe.decoding is None:
         return recipe
     brought = config.typed(type(recipe.decoding), base.facts.get("decoding", {}))
+    if isinstance(recipe.decoding, DecodingConfig) and "trained" not in base.facts:
+        spoken = set(recipe.data.languages(base.facts.get("languages") or {}).values())
+        between = None not in spoken and len(spoken) == 2  # summaries keep their limit
+        own = {*UNGUARDED, *(UNLIMITED if between and recipe.decoding.avoid_overlong else ())}
+        brought = {name: value for name, value in brought.items() if name not in own}
     rest = {name: value for name, value in brought.items() if f"decoding.{name}" not in recipe.explicit}
     return dataclasses.replace(recipe, decoding=dataclasses.replace(recipe.decoding, **rest))

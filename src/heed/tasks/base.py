@@ -77,7 +77,7 @@ class Validation(Protocol):
         """What config.json of the model folder records from this validation."""
 
     def too_long(self, max_length: int) -> int:
-        """How many texts are not in the loss, because they exceed the model's positions."""
+        """How many texts are cut, or not in the loss, because they exceed the model's positions."""
 
 
 Objective = Callable[[nn.Module, Any], Loss]

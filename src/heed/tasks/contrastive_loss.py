@@ -1,6 +1,7 @@
 """Contrastive loss with in-batch negatives (InfoNCE; van den Oord et al., 2018)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +11,7 @@ from torch import Tensor
 from heed.data.text_pairs import PairBatch
 from heed.models.abilities import EncodesText
 from heed.nn.pooling import POOLINGS
+from heed.tasks.text_losses import PacksTexts
 from heed.training.loss import Loss
 
 
@@ -36,7 +38,7 @@ def not_negative(
 
 
 @dataclass(frozen=True)
-class ContrastiveLoss:
+class ContrastiveLoss(PacksTexts):
     """Match each first text with its second among all second texts and negatives of the batch; with `both_directions`
     also the reverse.
     """
@@ -44,6 +46,7 @@ class ContrastiveLoss:
     pooling: str
     scale: float
     both_directions: bool = True
+    few_shapes: ClassVar = False  # each batch has its own number of pairs
 
     def __call__(self, model: EncodesText, batch: PairBatch) -> Loss:
         states = model.encode_text(batch.tokens, batch.valid)

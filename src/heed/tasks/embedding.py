@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from heed.data import tables
-from heed.data.batching import DataPosition
+from heed.data.batching import DataPosition, plan_packed
 from heed.data.filters import PAIRS_ONLY, FiltersConfig
 from heed.data.prepare import TableReader, TextFiles
 from heed.data.readers import Line
@@ -58,6 +58,7 @@ class EmbeddingSettings:
 class Embedding(TextTask):
     name, title, example = "embedding", "Embedding model", "heed embed {} --input texts.txt --out vectors.npy"
     Settings, needs, products, best = EmbeddingSettings, EncodesText, (Embedder,), "mrr"
+    long_validation = "cut"
     metrics = (
         Metric("recall@1", "recall@1", True, lambda: "per cent: how often the right text is the nearest of all"),
         Metric("mrr", "MRR", True, lambda: "mean of 1 / rank of the right text among all, times 100"),
@@ -108,7 +109,8 @@ class Embedding(TextTask):
                 "embedding training needs a single process: the negatives of a pair are the other pairs of its batch, "
                 "so splitting a batch would change the loss"
             )
-        collate = CollatePairs(_columns(recipe.data.parts[0]) if not recipe.data.phrasebook else 2)
+        columns = _columns(recipe.data.parts[0]) if not recipe.data.phrasebook else 2
+        collate = CollatePairs(columns, packed=plan.grouping is plan_packed)
         return super().batches(recipe, prepared, plan._replace(collate=collate), share, position)
 
     # training
@@ -123,6 +125,7 @@ class Embedding(TextTask):
             lambda model: Embedder(model, text, s.pooling, s.normalize),
             self.objective(prepared),
             read_scored(s.scored, s.scored_columns),
+            text,
             budget=recipe.training.valid_tokens,
             samples=recipe.training.samples,
         )
@@ -130,12 +133,9 @@ class Embedding(TextTask):
     # records
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
-        found, special = super().facts(recipe, prepared, base), prepared.processors["text"].special
-        sides = (prepared.train.source, prepared.train.target)
-        longest = max(int(side.lengths.max()) for side in sides) + len(special.before) + 1
-        most = max(longest, base.get("max_source") or 0)  # a pre-trained model has seen longer texts
-        found = {name: value for name, value in found.items() if name != "decoding"}
-        return {**found, "max_source": most, "pooling": self.settings.pooling, "normalize": self.settings.normalize}
+        found = super().facts(recipe, prepared, base)
+        found = {name: value for name, value in found.items() if name not in ("decoding", "max_source")}
+        return {**found, "pooling": self.settings.pooling, "normalize": self.settings.normalize}
 
 
 def _columns(corpus: Any) -> int:
@@ -169,13 +169,14 @@ class EmbeddingValidation:
         product: Any,
         loss: ContrastiveLoss,
         scored: Scored | None,
+        vocabulary: Vocabulary,
         *,
         budget: int,
         samples: int,
     ):
         self.one = [line.source for line in lines]
         self.other = [line.target.split(SEPARATOR)[0] for line in lines]  # negatives are of training alone
-        self.product, self.loss, self.scored, self.budget = product, loss, scored, budget
+        self.product, self.loss, self.scored, self.vocabulary, self.budget = product, loss, scored, vocabulary, budget
         self.size, self.shown = len(lines), sample_rows(len(lines), samples)
 
     def run(self, model: nn.Module) -> ValidationResult:
@@ -200,4 +201,6 @@ class EmbeddingValidation:
         return {}
 
     def too_long(self, max_length: int) -> int:
-        return 0  # they are cut
+        room = max_length - len(self.vocabulary.special.before) - 1
+        found = (plain(self.vocabulary).encode(texts) for texts in (self.one, self.other))
+        return sum(max(map(len, pair)) > room for pair in zip(*found, strict=True))

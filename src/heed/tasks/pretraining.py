@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from heed.data.batching import DataPosition
+from heed.data.batching import DataPosition, plan_packed
 from heed.data.config import DataConfig
 from heed.data.documents import Boundaries, DocumentKind
 from heed.data.prefetch import in_processes, worker_count
@@ -94,14 +94,16 @@ class Pretraining(StreamTask):
     def batches(
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
     ) -> Iterator[tuple[DataPosition, Any]]:
-        made = self._batches(recipe, prepared, share)
+        made = self._batches(recipe, prepared, share, packed=plan.grouping is plan_packed)
         if choose_device(recipe.training.device).type == "cpu":
             return made.start(position)  # the step takes much longer
         return in_processes(made, position, workers=worker_count())
 
-    def _batches(self, recipe: Any, prepared: Prepared, share: tuple[int, int] = (0, 1)) -> MaskedBatches:
+    def _batches(
+        self, recipe: Any, prepared: Prepared, share: tuple[int, int] = (0, 1), packed: bool = False
+    ) -> MaskedBatches:
         t = recipe.training
-        options = {"batch_tokens": t.batch_tokens, "seed": t.seed, "share": share}
+        options = {"batch_tokens": t.batch_tokens, "seed": t.seed, "share": share, "packed": packed}
         return masked_batches(prepared.train, prepared.processors["text"], self.settings, **options)
 
     def validation(self, recipe: Any, prepared: Prepared) -> "PretrainingValidation":

@@ -23,12 +23,15 @@ from heed.data.answers import (
     question_inputs,
 )
 from heed.data.batching import LabelledBatch
+from heed.data.labelled import NO_LABEL, PackedTexts, PackTexts
 from heed.data.squad import Question, SquadConfig
 from heed.evaluation.answering import answer_scores, best_threshold, measure
 from heed.models.abilities import FindsAnswers
 from heed.models.package import Package
+from heed.nn.packing import padded_rows
 from heed.products.answerer import Answerer, Answers, Logits
 from heed.tasks.base import Metric, Objective, Prepared, ValidationResult
+from heed.tasks.text_losses import PacksTexts
 from heed.tasks.token_task import Examples, Row, TokenTask, hold_out
 from heed.tasks.validation import sample_rows
 from heed.training.loss import Loss
@@ -55,7 +58,7 @@ class QuestionAnswering(TokenTask):
     example = 'heed answer {} --context FILE "question"'
     Settings, needs, products = AnsweringSettings, FindsAnswers, (Answerer,)
     sections: ClassVar[Mapping[str, type]] = {"data": SquadConfig, "subwords": SubwordsConfig}
-    collate = staticmethod(collate_answers)
+    collate, pack = staticmethod(collate_answers), PackTexts(collate_answers, empty=(0, 0))
     best = "f1"
     metrics = (
         Metric("exact", "exact match", True, lambda: "per cent, as SQuAD's script computes it"),
@@ -136,7 +139,7 @@ class QuestionAnswering(TokenTask):
     # training
 
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
-        return answer_loss
+        return AnswerLoss()
 
     def validation(self, recipe: Any, prepared: Prepared) -> "AnsweringValidation":
         unanswerable = bool(prepared.train.facts["counts"].get("unanswerable")) or squad.has_unanswerable(
@@ -174,13 +177,19 @@ def _checked(question: Question, path: str) -> Question:
     return question
 
 
-def answer_loss(model: FindsAnswers, batch: LabelledBatch) -> Loss:
+class AnswerLoss(PacksTexts):
     """The mean cross entropy of the first and the last token of the answer."""
-    logits = model.find_answer(*batch.inputs)
-    exact = torch.promote_types(logits.dtype, torch.float32)
-    logp = logits.to(exact).masked_fill(~batch.valid[..., None], -torch.inf).log_softmax(dim=1)
-    nll = -logp.gather(1, batch.labels[:, None]).sum() / 2
-    return Loss(nll, nll.detach(), len(batch.labels))
+
+    def __call__(self, model: FindsAnswers, batch: LabelledBatch | PackedTexts) -> Loss:
+        logits = model.find_answer(*batch.inputs)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        if isinstance(batch, PackedTexts):
+            logits = padded_rows(logits, batch.valid, torch.finfo(logits.dtype).min)
+        else:
+            logits = logits.masked_fill(~batch.valid[..., None], -torch.inf)
+        logp = logits.log_softmax(dim=1).gather(1, batch.labels.clamp(min=0)[:, None])[:, 0]
+        nll = -logp.where(batch.labels != NO_LABEL, 0.0).sum() / 2
+        return Loss(nll, nll.detach(), batch.count)
 
 
 class AnsweringValidation:

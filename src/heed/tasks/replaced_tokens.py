@@ -18,6 +18,7 @@ from heed.products.mask_filler import MaskFiller
 from heed.products.replaced_detector import ReplacedDetector
 from heed.tasks.base import Metric, Objective, Prepared
 from heed.tasks.pretraining import Measure, Pretraining
+from heed.tasks.text_losses import PacksTexts
 from heed.training.loss import Loss, Part, chunked_cross_entropy
 
 
@@ -35,7 +36,7 @@ class ReplacedTokensSettings(RowSettings):
 
 
 @dataclass(frozen=True)
-class ReplacedTokensLoss:
+class ReplacedTokensLoss(PacksTexts):
     """Cross entropy of the generator's hidden words, plus `weight` times that of the discriminator on each token.
     Words are sampled from the generator's distribution, without a gradient; a correct one counts as original. `pad`
     is ignored.
@@ -43,6 +44,8 @@ class ReplacedTokensLoss:
 
     weight: float
     pad: int
+    length: int = 0
+    few_shapes: ClassVar = False
     parts: ClassVar = ("generator", "discriminator")
     rows_of_text: ClassVar = True
 
@@ -87,7 +90,8 @@ class ReplacedTokens(Pretraining):
     def objective(self, prepared: Prepared, teachers: Sequence[nn.Module] = ()) -> Objective:
         s, special = self.settings, prepared.processors["text"].special
         # what is divided by the number of hidden tokens becomes a mean over all tokens of full rows
-        return ReplacedTokensLoss(s.weight * s.share * RowShape(special, s.length).room / s.length, special.pad)
+        weight = s.weight * s.share * RowShape(special, s.length).room / s.length
+        return ReplacedTokensLoss(weight, special.pad, s.length)
 
     def measure(self, prepared: Prepared) -> Measure:
         pad, weight = prepared.processors["text"].special.pad, self.settings.weight

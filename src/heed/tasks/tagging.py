@@ -22,12 +22,14 @@ from heed.data.entities import (
     label_names,
     scheme_of_model,
 )
+from heed.data.labelled import PackedTexts, PackTexts
 from heed.data.tagged import align_words, collate_tagged, join_words, tagged_rows
 from heed.evaluation.tagging import count, measure
 from heed.models.abilities import ClassifiesTokens
 from heed.models.package import Package
 from heed.products.tagger import STRIDE, Tagger, mark
 from heed.tasks.base import Metric, Objective, Prepared, ValidationResult
+from heed.tasks.text_losses import LabelLoss, PacksTexts
 from heed.tasks.token_task import Examples, Row, TokenTask, hold_out
 from heed.tasks.validation import sample_rows
 from heed.training.loss import Loss, smoothed_cross_entropy
@@ -57,7 +59,7 @@ class Tagging(TokenTask):
     name, title, example, unit = "tagging", "Tagger", "heed tag {} < text", "sentences"
     Settings, needs, products = TaggingSettings, ClassifiesTokens, (Tagger,)
     sections: ClassVar[Mapping[str, type]] = {"data": ConllConfig, "subwords": SubwordsConfig}
-    collate = staticmethod(collate_tagged)
+    collate, pack = staticmethod(collate_tagged), PackTexts(collate_tagged, tokens=True)
     best = "f1"
     metrics = (
         Metric("f1", "F1", True, lambda: "by entity, as conlleval computes it; times 100"),
@@ -181,12 +183,15 @@ def _learned(scheme: str | None, names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class TagLoss:
+class TagLoss(PacksTexts):
     """Cross entropy of word labels, at their first pieces."""
 
     smoothing: float = 0.0
 
-    def __call__(self, model: ClassifiesTokens, batch: LabelledBatch) -> Loss:
+    def __call__(self, model: ClassifiesTokens, batch: LabelledBatch | PackedTexts) -> Loss:
+        if isinstance(batch, PackedTexts):  # its shapes do not depend on how many tokens have a label
+            logits = model.classify_tokens(*batch.inputs)[0]
+            return LabelLoss(self.smoothing)(logits, batch.labels)._replace(count=batch.count)
         counts = batch.labels >= 0
         logits = model.classify_tokens(*batch.inputs)
         return smoothed_cross_entropy(logits[counts], batch.labels[counts], self.smoothing)[0]

@@ -42,6 +42,7 @@ class TextTask(Task):
     directed: ClassVar[bool] = False  # whether sources may have tags, and corpora be of several languages
     samples_subwords: ClassVar[bool] = False  # whether subword regularization (BPE-dropout) makes sense
     coded: ClassVar[bool] = False  # whether corpora may have control codes
+    long_validation: ClassVar[str] = "left out of the loss"  # what happens to validation texts that are too long
     any_vocabulary: ClassVar[bool] = False  # whether words, characters and bytes may replace a model's own kind
 
     # checks
@@ -257,8 +258,8 @@ class TextTask(Task):
             notes.append(f"Languages, from the file names: {source} to {target}.")
         if long := validation.too_long(max_length):
             notes.append(
-                f"{long:,} of {validation.size:,} validation texts are too long for the model and are left out of the "
-                "loss."
+                f"{long:,} of {validation.size:,} validation texts are too long for the model and are "
+                f"{self.long_validation}."
             )
         if shared := prepared.train.report.taken.get("overlap"):
             notes.append(

@@ -55,6 +55,12 @@ class TextLoss:
     def parts(self) -> tuple[str, ...]:
         return ("language",) if self.lm_weight else ()
 
+    @property
+    def unpacked(self) -> str:
+        """Why texts cannot be packed."""
+        what = "with task.lm_weight" if self.lm_weight else "of several inputs (both orders, or choices)"
+        return f"texts {what} do not support packed training"
+
     def __call__(self, model: ClassifiesText, batch: LabelledBatch | PackedTexts) -> Loss:
         if not self.lm_weight:
             return self._task_loss(model.classify_text(*batch.inputs), batch)
@@ -70,18 +76,24 @@ class TextLoss:
         return loss._replace(count=batch.count)
 
 
-@dataclass(frozen=True)
-class PackedTextLoss(TextLoss):
-    """The same for texts with one input each and no language-modelling loss: they can be packed."""
+class PacksTexts:
+    """A loss whose texts can be packed: encoders read them one after the other, if training.packed asks for it."""
 
+    packed_if_asked = True
     few_shapes = True  # of packed batches
+    length = 0  # the most tokens of a text, if the batches decide that
 
-    def packs(self, model: ClassifiesText, longest: int) -> bool:
+    def packs(self, model: Any, longest: int) -> bool:
         """Whether a model reads packed texts of up to this many tokens."""
-        return isinstance(model, EncodesText) and model.packs(longest)
+        return isinstance(model, EncodesText) and model.packs(max(longest, self.length))
 
-    def packed(self, model: ClassifiesText, batch: PackedTexts) -> Loss:
+    def packed(self, model: Any, batch: Any) -> Loss:
         return self(model, batch)
+
+
+@dataclass(frozen=True)
+class PackedTextLoss(PacksTexts, TextLoss):
+    """The same for texts with one input each and no language-modelling loss: they can be packed."""
 
 
 def language_loss(model: ClassifiesStates, states: Float[Tensor, "b t dim"], batch: LabelledBatch) -> Float[Tensor, ""]:

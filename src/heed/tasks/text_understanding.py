@@ -10,7 +10,7 @@ from torch import nn
 
 from heed.data.batching import DataPosition
 from heed.data.filters import PAIRS_ONLY, FiltersConfig
-from heed.data.labelled import Arrange, CollateTexts, PackTexts, as_given, both_orders, planner
+from heed.data.labelled import Arrange, CollateTexts, PackTexts, as_given, both_orders, longest_input, planner
 from heed.data.prepare import TextFiles
 from heed.data.readers import Line
 from heed.models.abilities import ClassifiesStates, ClassifiesText
@@ -21,14 +21,14 @@ from heed.tasks.text import TextTask
 from heed.tasks.text_losses import PackedTextLoss, TextLoss
 from heed.tasks.validation import sample_rows
 from heed.training.loss import Loss
-from heed.vocabularies.text_parts import InputTokens, TextParts
+from heed.vocabularies.text_parts import SEPARATOR, InputTokens, TextParts, plain
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 
 class TextUnderstanding(TextTask):
     """A text in parts, and its label, number or choice."""
 
-    needs, label_target = ClassifiesText, True
+    needs, label_target, long_validation = ClassifiesText, True, "cut"
     products: ClassVar[tuple[type[Classifier], ...]]
 
     # what differs
@@ -130,6 +130,8 @@ class TextUnderstanding(TextTask):
             labels,
             lambda model: self.products[0](model, text, names, facts=facts),
             self.task_loss(0.0),
+            text,
+            self.arrange,
             budget=recipe.training.valid_tokens,
             samples=recipe.training.samples,
         )
@@ -144,7 +146,8 @@ class TextUnderstanding(TextTask):
         return found | {name: getattr(settings, name) for name in names if hasattr(settings, name)}
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super().facts(recipe, prepared, base), **self._facts(recipe)}
+        found = {**super().facts(recipe, prepared, base), **self._facts(recipe)}
+        return {name: value for name, value in found.items() if name != "max_source"}  # texts are not split
 
 
 def text_count(corpus: Any) -> int:
@@ -176,10 +179,13 @@ class UnderstandingValidation:
         labels: Any,
         product: Callable[[nn.Module], Classifier],
         loss: Callable[[Any, Any], Loss],
+        vocabulary: Vocabulary,
+        arrange: Arrange = as_given,
         *,
         budget: int,
         samples: int,
     ):
+        self.vocabulary, self.arrange = vocabulary, arrange
         self.texts, self.names = [line.source for line in lines], [labels.clean(line.target) for line in lines]
         for line in lines:
             _check_label(line, labels)
@@ -201,7 +207,11 @@ class UnderstandingValidation:
         return {}
 
     def too_long(self, max_length: int) -> int:
-        return 0  # they are cut
+        special, split = self.vocabulary.special, [text.split(SEPARATOR) for text in self.texts]
+        encoded = iter(plain(self.vocabulary).encode([part for own in split for part in own]))
+        inputs = [self.arrange([next(encoded) for _ in own]) for own in split]
+        room = max_length - len(special.before) - 1
+        return sum(longest_input(own, len(special.delimiter)) > room for own in inputs)
 
 
 def _check_label(line: Line, labels: Any) -> None:

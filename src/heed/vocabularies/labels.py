@@ -28,7 +28,7 @@ class Labels(Vocabulary):
         return unicodedata.normalize("NFC", " ".join(text.split()))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return [[self._id(self.clean(text))] for text in texts]
+        return [[self.index(self.clean(text))] for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(self.pieces(ids))
@@ -39,7 +39,8 @@ class Labels(Vocabulary):
     def key(self) -> str:
         return hashlib.sha256("\n".join(self.names).encode()).hexdigest()
 
-    def _id(self, name: str) -> int:
+    def index(self, name: str) -> int:
+        """The id of a label."""
         if name not in self.ids:
             some = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
             raise ValueError(f"{name!r} is not a label of this model; its labels are {some}")
@@ -69,6 +70,12 @@ class Numbers(Vocabulary):
 
     def key(self) -> str:
         return "numbers"
+
+
+def parse_choice(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{text.strip()!r} is not the number of a choice, counted from 0")
+    return int(text)
 
 
 def parse_number(text: str) -> float:

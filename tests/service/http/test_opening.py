@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from heed.service.http.opening import _default
+from heed.service.http.opening import _default, _translator
 
 PAIRS = [("de", "fr"), ("de", "en"), ("ko", "fr"), ("en", "ko")]
 
@@ -22,3 +22,10 @@ PAIRS = [("de", "fr"), ("de", "en"), ("ko", "fr"), ("en", "ko")]
 )
 def test_the_default_direction_is_the_one_stated_or_one_with_english(languages, pairs, chosen):
     assert _default(SimpleNamespace(facts={"languages": languages}, directions=pairs)) == chosen
+
+
+def test_a_model_that_states_no_languages_learns_those_of_the_service():
+    own = SimpleNamespace(facts={"languages": {"source": None, "target": None}, "origin": {}}, directions=[])
+    served = _translator("opus", own, "ko-en", "opus")
+    assert (served.source, served.target) == ("ko", "en")
+    assert served.translator.facts == {"languages": {"source": "ko", "target": "en"}, "origin": {}}

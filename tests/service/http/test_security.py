@@ -24,7 +24,7 @@ OURS = {"text": HELLO, "source": "ko", "target": "en"}
 PLACES = {
     "/translate": TRANSLATE,
     "/detect": {"q": HELLO, "api_key": ""},
-    "/v1/translate": OURS | {"prefix": "", "glossary": {}, "keep": [], "beam": 2, "nbest": 1, "length_penalty": 1.0, "rerank": "none", "tokens": True, "alignment": True, "api_key": ""},
+    "/v1/translate": OURS | {"prefix": "", "glossary": {}, "keep": [], "beam": 2, "nbest": 1, "length_penalty": 1.0, "rerank": "none", "avoid_loops": True, "avoid_overlong": True, "avoid_copies": False, "tokens": True, "alignment": True, "api_key": ""},
     "/v1/alternatives": OURS | {"translation": "a b", "word": 1, "count": 2, "api_key": ""},
     "/v1/look": OURS | {"translation": "a b", "beam": 2, "api_key": ""},
     "/v1/look/numbers": OURS | {"translation": "a b", "beam": 2, "query": {"part": "cross"}, "choice": {"step": 0}, "api_key": ""},

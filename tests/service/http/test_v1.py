@@ -35,6 +35,14 @@ def test_a_request_may_rerank(client, ko_en):
     assert "none" in json.dumps(ask(client, "translate", 400, text=HELLO, target="en", rerank="best"))
 
 
+def test_a_request_may_switch_guards(client, ko_en):
+    for on in (True, False):
+        (said,) = ask(client, "translate", text=HELLO, target="en", avoid_loops=on, avoid_overlong=on)["translations"]
+        assert said["text"] == ko_en.translate(HELLO, avoid_loops=on, avoid_overlong=on).text
+    wrong = ask(client, "translate", 400, text=HELLO, target="en", beam=1, avoid_overlong=True)
+    assert "avoid_overlong is true, but greedy search (beam 1) has no alternatives" in json.dumps(wrong)
+
+
 def test_offsets_are_those_of_the_whole_texts(client):
     text = f"# {HELLO}\n\n  · {HELLO} {HELLO} https://a.example\n"
     (said,) = ask(client, "translate", text=text, target="en")["translations"]

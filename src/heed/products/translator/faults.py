@@ -1,12 +1,13 @@
 """Faults in translations: loops, missing ends, copies of the source. Nothing here needs torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
+from typing import Any
 
 from heed.decoding import loops
-from heed.decoding.config import DecodingConfig
+from heed.decoding.config import DecodingConfig, has_alternatives
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.loops import TokenKinds
 from heed.text import copies
@@ -59,9 +60,22 @@ class Faults:
             faulty |= dict.fromkeys(self._copying(sources, found), max(config.nbest, config.beam))
         return faulty
 
+    @property
+    def differ(self) -> bool:
+        """Whether the two languages are known to differ, so that a copy can be a fault."""
+        return None not in self.languages and len(set(self.languages)) > 1
+
+    def check(self, changes: Mapping[str, Any]) -> None:
+        """Refuse settings that ask for a guard against copies that cannot know one."""
+        if changes.get("avoid_copies") and not self.differ:
+            same = "from a language into itself" if None not in self.languages else "between unknown languages"
+            raise ValueError(
+                f"avoid_copies is true, but the model translates {same}, where a copy may be right: leave it out"
+            )
+
     def copies(self, source: list[int], nbest: Sequence[Hypothesis]) -> list[bool]:
         """Which hypotheses copy a source that should be translated. Most can be excluded by their number of tokens."""
-        if None in self.languages or len(set(self.languages)) == 1:
+        if not self.differ:
             return [False for _ in nbest]
         if self.tables.one_vocabulary and not any(_alike(source, h.tokens) for h in nbest):
             return [False for _ in nbest]
@@ -71,7 +85,7 @@ class Faults:
 
     def _copying(self, sources: Sequence[list[int]], found: Sequence[list[Hypothesis]]) -> list[int]:
         """The rows with a copy."""
-        if None in self.languages or len(set(self.languages)) == 1:
+        if not self.differ:
             return []
         rows = range(len(found))
         if self.tables.one_vocabulary:
@@ -105,11 +119,6 @@ def strip(ids: list[int], special: SpecialTokens) -> tuple[list[int], SpecialTok
     if tuple(ids[: len(special.before)]) != special.before:
         special = special._replace(before=())
     return [i for i in ids[len(special.before) :] if i != special.last], special
-
-
-def has_alternatives(config: DecodingConfig) -> bool:
-    """Whether a search compares hypotheses, unlike greedy search and sampling."""
-    return config.beam > 1 and not config.sample
 
 
 def ends_early(config: DecodingConfig) -> bool:

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from heed.decoding import limits
 from heed.decoding.beam import SearchStep
-from heed.decoding.config import DecodingConfig
+from heed.decoding.config import DecodingConfig, has_alternatives
 from heed.decoding.hypothesis import Hypothesis
 from heed.decoding.limits import Rule
 from heed.decoding.loop_rule import no_loops
-from heed.products.translator.faults import Faults, ends_early, has_alternatives
+from heed.products.translator.faults import Faults, ends_early
 from heed.products.translator.model_bundle import Hypotheses, ModelBundle, Sentences
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from heed import config as settings
 from heed.convert import ctranslate2_import
-from heed.decoding.config import DecodingConfig, forced_start, max_output_length
+from heed.decoding.config import DecodingConfig, changed, forced_start, max_output_length
 from heed.decoding.hypothesis import Hypothesis
 from heed.files import cache_folder, check_sums, json_digest, sha256, write_json
 from heed.products.translator.engines.ctranslate2_search import (
@@ -180,7 +180,8 @@ class QuickTranslator:
 
     def search(self, texts: Sequence[str], decoding: Mapping[str, Any]) -> Searched | None:
         """The first two stages; None if `Translator` itself is needed."""
-        config = settings.read(DecodingConfig, {**asdict(self.decoding), **decoding})
+        self.faults.check(decoding)
+        config = changed(self.decoding, decoding)
         if not self._takes(config) or not all(map(_is_text, texts)):
             return None
         parts = split_texts(texts, self.vocabularies[0], self.facts["max_source"])

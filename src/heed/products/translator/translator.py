@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from heed import config as settings
-from heed.decoding.config import DecodingConfig
+from heed.decoding.config import DecodingConfig, changed
 from heed.lab.attention import Look
 from heed.models.package import Package
 from heed.products.product import Product, as_texts, in_batches
@@ -258,4 +258,6 @@ class Translator(Product):
 
     def search_config(self, changes: Mapping[str, Any]) -> DecodingConfig:
         """Its search settings with some changes."""
-        return settings.read(DecodingConfig, {**dataclasses.asdict(self.decoding), **changes})
+        if not self.bundle.undirected:
+            self.guards.faults.check(changes)
+        return changed(self.decoding, changes)

@@ -135,7 +135,8 @@ def _with_translations(
         tell("translating the test set")
         sources, references = options.test
         outputs = list(zip(sources, references, _translate(findings.folder, sources, options), strict=True))
-        sets.append(_scored(name := "test set", outputs, recipe.decoding.beam, options))
+        found = _scored(name := "test set", outputs, recipe.decoding.beam, options)
+        sets.append(dataclasses.replace(found, guarded=recipe.decoding.avoid_loops))
     sources, references, hypotheses = map(list, zip(*outputs, strict=True))
     text = training_text(prepared, sources, references) if prepared is not None else None
     against = _against(findings.folder, outputs, name == "test set", options, tell)

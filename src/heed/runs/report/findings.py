@@ -17,12 +17,15 @@ Outputs = Sequence[tuple[str, str, str]]  # (source, reference, translation)
 
 @dataclass(frozen=True)
 class SetScores:
-    """The scores of one set of sentences; `half_widths` of the 95 % intervals are by metric: bleu, chrf."""
+    """The scores of one set of sentences; `half_widths` of the 95 % intervals are by metric: bleu, chrf. Whether loops were
+    searched again (`guarded`).
+    """
 
     name: str
     scores: Scores
     half_widths: Mapping[str, float]
     beam: int
+    guarded: bool = False
 
 
 @dataclass(frozen=True)

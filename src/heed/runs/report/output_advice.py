@@ -8,6 +8,7 @@ RARE, UNSEEN = 0.01, 0.05  # share of the reference words from which rare and un
 LENGTH = 0.05  # how far the outputs may be shorter or longer than the references
 NUMBERS, KEPT = 10, 0.9  # fewer numbers say nothing; of those in the references, the share that should be kept
 COMMON = 0.01  # share of the sentences from which loops, copies, empty outputs and overlap matter
+HALVED = 2000  # subwords of a vocabulary: half of fewer hardly holds the characters
 FEW = 20  # sentences or words: from fewer, nothing is concluded
 LONG, WORSE = 16, 0.8  # source words, and how much of the chrF of all sentences the long ones should have
 WIDE = 2.0  # BLEU points: a half-width above it hides most differences between runs
@@ -62,7 +63,7 @@ def unseen_words(f: Findings) -> Advice | None:
         return None
     return Advice(
         "unseen words",
-        f"{groups[0].words / total:.1%} of the reference words never occur in the training text, and {groups[0].recall:.0%} "
+        f"{groups[0].words / total:.1%} of the reference words never occur in {_counted(f)}, and {groups[0].recall:.0%} "
         "of them are in the outputs.",
         "Add text from the same domain as these sentences.",
     )
@@ -75,22 +76,33 @@ def rare_words(f: Findings) -> Advice | None:
     rare = groups[1] if len(groups) > 1 else WordGroup(0, 0, 0, 0)
     if often is None or often is rare or rare.words < max(FEW, RARE * total) or rare.recall >= 0.5 * often.recall:
         return None
-    subwords = f.recipe.subwords
-    ways = ["BPE-dropout (--set subwords.sampling=0.1)"] if can_sample_subwords(f) else []
-    command = ""
-    if subwords.kind == "words":
-        ways.append('subwords instead of whole words (--set subwords.kind="bpe")')
-    elif not f.recipe.model.folder:
-        size = f.model.get("vocab_size", 0)
-        ways.append(f"a smaller vocabulary (it has {size:,} subwords)")
-        command = f"--set subwords.size={size // 2}"
+    ways = _ways_to_split(f)
     return Advice(
         "rare words",
-        f"Of the words that occur {rare.first} to {rare.last} times in the training text, {rare.recall:.0%} are in the "
+        f"Of the words that occur {rare.first} to {rare.last} times in {_counted(f)}, {rare.recall:.0%} are in the "
         f"outputs; of those that occur {_often(often)}, {often.recall:.0%}.",
         f"Use {either([*ways, 'more data'])}.",
-        command,
+        next(reversed(ways.values()), ""),
     )
+
+
+def _ways_to_split(f: Findings) -> dict[str, str]:
+    """Changes of the vocabulary that this run can make, with their commands."""
+    subwords, size = f.recipe.subwords, f.model.get("vocab_size", 0)
+    if f.recipe.model.folder:  # it comes with its vocabulary
+        return {}
+    if subwords.kind == "words":
+        return {"subwords instead of whole words": '--set subwords.kind="bpe"'}
+    ways = {"BPE-dropout": "--set subwords.sampling=0.1"} if can_sample_subwords(f) else {}
+    if size >= HALVED and not (subwords.source_model or subwords.target_model):
+        ways[f"a smaller vocabulary (it has {size:,} subwords)"] = f"--set subwords.size={size // 2}"
+    return ways
+
+
+def _counted(f: Findings) -> str:
+    if f.text is None or f.text.counted == f.text.pairs:
+        return "the training text"
+    return f"the first {f.text.counted:,} of the {f.text.pairs:,} training pairs"
 
 
 def length(f: Findings) -> Advice | None:
@@ -114,14 +126,34 @@ def length(f: Findings) -> Advice | None:
 
 
 def loops(f: Findings) -> Advice | None:
-    if f.analysis is None or f.analysis.loops < max(2, COMMON * f.analysis.sentences):
+    if f.analysis is None or not f.sets or f.analysis.loops < max(2, COMMON * f.analysis.sentences):
         return None
+    own, folder = f.sets[-1], f.folder
+    again = "A model trained long enough rarely does this."
+    if own.guarded and f.recipe.decoding.no_repeat:
+        action, command = f"{again} Train it longer, or on more data.", ""
+    elif own.guarded:
+        action, command = (
+            f"{again} The guard against loops has broken longer ones; until then, block repetitions, too.",
+            f"heed translate {folder} --no-repeat 4 < text",
+        )
+    elif f.recipe.decoding.avoid_loops:
+        action, command = (
+            f"{again} Validation searches without guards: heed translate breaks loops by a second search. What is left "
+            "of them shows on a test set.",
+            f"heed report {folder} --source FILE --reference FILE",
+        )
+    else:
+        action, command = (
+            f"{again} Until then, switch on the guard against loops.",
+            f"heed translate {folder} --avoid-loops < text",
+        )
     return Advice(
         "loops",
         f"{f.analysis.loops:,} of {f.analysis.sentences:,} outputs ({f.analysis.loops / f.analysis.sentences:.1%}) repeat the "
         "same words or letters over and over.",
-        "A model trained long enough rarely does this. Until then, block repetitions during decoding.",
-        f"heed translate {f.folder} --no-repeat 4 < text",
+        action,
+        command,
     )
 
 

@@ -76,6 +76,8 @@ def _translator(name: str, translator: Translator, pair: str | None, folder: str
         source, target = _default(translator)
     else:
         (source, target), several = _languages(pair, folder, translator), []
+        stated = {"source": source, "target": target}  # the guard against copies needs them
+        translator.facts = {**translator.facts, "languages": stated}
     return ServedModel(name, source, target, translator, directions=several)
 
 

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, StringConstraints
 
+from heed.decoding.config import UNGUARDED
 from heed.lab.attention import to_json
 from heed.products.translator.word_links import WordLinks, word_spans
 from heed.service.http import runs, trace_routes
@@ -48,6 +49,9 @@ class TranslateRequest(BaseModel, extra="forbid", json_schema_extra={"example": 
     nbest: int = Field(1, ge=1, le=MAX_NBEST)
     length_penalty: float | None = Field(None, ge=0, le=5)
     rerank: Literal["none", "mbr"] | None = Field(None, description="mbr: the candidate most similar to all the others")
+    avoid_loops: bool | None = Field(None, description="decode again where a translation repeats itself")
+    avoid_overlong: bool | None = Field(None, description="decode again where it is far longer than its source")
+    avoid_copies: bool | None = Field(None, description="decode again where it copies its source")
     prefix: str = Field("", max_length=2_000, description="force the translation to begin with this")
     glossary: dict[str, str] | str | None = None
     keep: list[str] | str | None = None
@@ -201,6 +205,7 @@ async def _translate(service: Service, request: Request, fields: dict[str, Any])
     service.log_texts(texts)
     terms = await read_glossary(service.glossary_pool, body.glossary, body.keep)
     decoding = {"nbest": body.nbest, "beam": body.beam, "length_penalty": body.length_penalty, "rerank": body.rerank}
+    decoding |= {name: getattr(body, name) for name in UNGUARDED}
     prefix = " ".join(body.prefix.split())
 
     def work(ticket) -> list[dict[str, Any]]:
