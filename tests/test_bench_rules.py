@@ -9,10 +9,11 @@ from sacrebleu.metrics import BLEU
 
 from heed.runs import recipe
 from heed.runs.defaults import RULES, Facts
+from heed.runs.text_amount import Amount
 
 
 def test_without_a_rule_its_own_settings_differ():
-    by_title = {rule.title: rule.choose(Facts(1000, 3_000_000, gpu=True)) for rule in RULES}
+    by_title = {rule.title: rule.choose(Facts(Amount(1000, 3_000_000, 3_000_000, 750_000), gpu=True)) for rule in RULES}
     assert list(by_title) == list(rules.WITHOUT)
     for title, settings in rules.WITHOUT.items():
         assert set(settings) <= set(by_title[title]), title

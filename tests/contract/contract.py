@@ -4,7 +4,7 @@ import io
 import json
 import re
 import shutil
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from heed.models.folder import CONFIG, WEIGHTS
 from heed.models.folder_config import read_config
 from heed.models.outputs import NOT_FINITE
 from heed.runs import recipe as recipes
+from heed.runs.models import new_config
 from heed.runs.text_length import settled
 from heed.runs.train import run
 from heed.tasks import TASKS
@@ -60,7 +61,7 @@ def check_pair(
     assert train(recipe, whole, console=Console(file=said, width=80)).how == "finished"
     check_said(said.getvalue(), model, task)
     resume(recipe, whole, resumed)
-    assert recipes.read(resumed / "recipe.toml", [], saved=True) == settled(recipe, None, tmp, resume=False)
+    check_recipe(settled(recipe, None, tmp, resume=False), resumed)
     check_same(whole, resumed)
     check_log(task, whole)
     product = TASKS[task].products[0]
@@ -126,6 +127,19 @@ def check_same(whole: Path, resumed: Path) -> None:
     assert one.keys() == other.keys() and all(torch.equal(weight, other[name]) for name, weight in one.items())
     first, last = (load_file(whole / "checkpoints" / f"step-00000{i}" / "model.safetensors") for i in (1, 2))
     assert any(not torch.equal(weight, last[name]) for name, weight in first.items())
+
+
+def check_recipe(recipe: recipes.Recipe, folder: Path) -> None:
+    """The recipe in the folder has what was set, and every setting of the model: it builds the same, whatever the
+    preset is by then.
+    """
+    stated = recipes.read(folder / "recipe.toml", [])
+    open_before = recipes.differences(recipe, stated)
+    assert all(before is None and name.startswith(("model.", "subwords.size")) for name, before, _ in open_before)
+    prepared = stated.task.prepare(stated, None, lambda what, done: None)
+    built = asdict(new_config(stated.model, prepared, 10**9))
+    assert built == asdict(new_config(recipe.model, prepared, len(prepared.train)))
+    assert {"name": recipe.model.name, **built} == read_config(folder / "model")["model"]
 
 
 def check_log(task: str, folder: Path) -> None:

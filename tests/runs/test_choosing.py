@@ -3,16 +3,20 @@
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
 from heed import config
 from heed.cli.main import main
 from heed.models import folder as model_folder
+from heed.runs import choosing
+from heed.runs import recipe as recipes
 from heed.runs.report.log import read_training
 from heed.runs.run import Run
 from heed.tasks.translation import Translation
 from heed.training.checkpoint_names import list_checkpoints
 from heed.training.curves import read_log
+from heed.vocabularies.sentencepiece import choose_size
 
 SMALL = [
     "model.dim=16", "model.heads=2", "model.hidden=16", "model.encoder_layers=1", "model.decoder_layers=1", "subwords.size=300",
@@ -141,6 +145,36 @@ def test_a_recipe_file_is_taken_as_it_is(train, tmp_path):
     assert same(weights(tmp_path / "run"), weights(tmp_path / "again"))
 
 
+def test_the_recipe_of_a_run_may_be_resumed_repeated_and_given_another_size(train, tmp_path):
+    """Its own recipe leaves the preset and the vocabulary open; the one in the run folder leaves nothing open."""
+    files = f'source = "{(tmp_path / "train.en").as_posix()}"\ntarget = "{(tmp_path / "train.de").as_posix()}"\n'
+    alphabet = {*"".join((tmp_path / f"train.{side}").read_text("utf-8") for side in ("en", "de"))} - {"\n"}
+    small = "".join(f"{name} = {value}\n" for name, value in {"dim": 16, "heads": 2, "encoder_layers": 1}.items())
+    quick = "steps = 2\nvalid_every = 1\nsamples = 0\nbatch_tokens = 200\nthreads = 1\n"
+    (tmp_path / "own.toml").write_text(f"[data]\n{files}[model]\n{small}[training]\n{quick}", "utf-8")
+
+    def run(recipe, out, *more):
+        return main(["train", str(tmp_path / recipe), "--out", str(tmp_path / out), "--no-report", "--quiet", *more])
+
+    def model(out):
+        return model_folder.read_config(tmp_path / out / "model")["model"]
+
+    assert run("own.toml", "first") == 0
+    saved = config.load_toml(tmp_path / "first" / "recipe.toml")
+    built = {name: value for name, value in model("first").items() if value is not None}
+    vocab_size = built.pop("vocab_size")
+    assert saved["model"] == built | {"preset": "auto", "fresh": False, "prompt": 0}
+    assert saved["subwords"]["size"] == choose_size(60, len(alphabet)) > vocab_size, "which the text has no pieces for"
+    text = (tmp_path / "first" / "recipe.toml").read_text("utf-8")
+    assert text.endswith(f"\n# The data determine the rest of the model: vocab_size {vocab_size}.\n")
+    assert run("own.toml", "first", "--resume", "--set", "training.steps=4") == 0, "it leaves open what was chosen"
+    assert run("first/recipe.toml", "again") == 0
+    assert same(weights(tmp_path / "first"), weights(tmp_path / "again"))
+    assert run("first/recipe.toml", "other", "--set", "model.preset=tiny-6-2", "--set", "model.hidden=24") == 0
+    assert (model("other")["dim"], model("other")["decoder_layers"], model("other")["hidden"]) == (128, 2, 24)
+    assert model("other")["norm"] == "pre"
+
+
 def mixed(tmp_path):
     """The recipe of docs/guides/fine-tuning.md, its files and a model to start from."""
     text = (Path(__file__).parents[2] / "docs" / "guides" / "fine-tuning.md").read_text("utf-8")
@@ -169,6 +203,22 @@ def test_a_recipe_file_with_a_time_ends_annealed(train, tmp_path):
     assert main([*command[:3], str(tmp_path / "plain"), *command[4:], *settings, "--set", "training.cooldown=0"]) == 0
     assert config.load_toml(tmp_path / "plain" / "recipe.toml")["training"]["cooldown"] == 0.0, (
         "what the user says counts"
+    )
+
+
+def test_corpora_count_by_their_weights_when_the_rules_measure_them(train, tmp_path, monkeypatch):
+    mixed(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    given = recipes.read(Path("mix.toml"), [])
+    text = choosing.measure(given, torch.device("cpu"), None, lambda what, done: None).text
+    once = {
+        name: sum(
+            len(line) for side in ("en", "de") for line in (tmp_path / f"{name}.{side}").read_text("utf-8").splitlines()
+        )
+        for name in ("medical", "news")
+    }
+    assert text[:2] == (120, sum(once.values())) and text.read == pytest.approx(
+        2 * once["medical"] + 0.1 * once["news"]
     )
 
 

@@ -13,7 +13,7 @@ from heed.data.vectors import VectorsConfig
 from heed.decoding.config import DecodingConfig
 from heed.models import MODELS
 from heed.models.transformer import PRESETS, Transformer, TransformerConfig
-from heed.runs import distill
+from heed.runs import distill, saved_recipe
 from heed.runs.earlier import MOVED
 from heed.runs.recipe import ModelChoice, differences, parse, read
 from heed.tasks.translation import Translation, TranslationSettings
@@ -251,3 +251,25 @@ def test_a_recipe_may_begin_with_the_mark_of_an_editor(tmp_path):
     assert read(tmp_path / "a.toml", []).data.phrasebook == 300
     with pytest.raises(ValueError, match="is a folder: give a TOML file"):
         read(tmp_path, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        (("model.preset", "tiny-6-2"), {"norm": "pre", "window": 9}),
+        (("model.name", "marian"), {}),
+        (("model.folder", "other"), {}),
+        (("model.heads", 4), {"dim": 64, "heads": 4, "dropout": 0.2, "norm": "pre", "window": 9}),
+    ],
+)
+def test_settings_that_heed_stated_give_way_to_another_model_on_the_command_line(change, kept, tmp_path):
+    """In a recipe of the user's own, a setting overrides a preset, wherever that is set."""
+    settings = {"dim": 64, "heads": 2, "dropout": 0.2, "norm": "pre", "window": 9}
+    given = parse({"data": {"source": ["a"], "target": ["b"]}, "model": settings})
+    saved_recipe.write(tmp_path / "recipe.toml", given.to_toml(), "0" * 16)
+    assert read(tmp_path / "recipe.toml", []).model.settings == settings
+    found = read(tmp_path / "recipe.toml", [change])
+    assert found.model.settings == kept and found.model.values()[change[0].split(".")[1]] == change[1]
+    if change[0] == "model.preset":
+        (tmp_path / "own.toml").write_text(given.to_toml(), "utf-8")
+        assert read(tmp_path / "own.toml", [change]).model.settings == settings

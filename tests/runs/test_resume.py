@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from heed.data.batching import DataPosition
-from heed.runs.recipe import parse
-from heed.runs.resume import check_folder, check_state, position_of
+from heed.runs.recipe import differences, parse
+from heed.runs.resume import as_built, check_folder, check_state, position_of
 from heed.runs.validation_history import ValidationHistory
 
 ORDER = ["packed", 25_000, 1]
@@ -99,3 +99,20 @@ def test_of_the_task_a_run_that_goes_on_may_change_nothing_but_the_loss(tmp_path
     check_folder(before, tmp_path, resume=True, say=pytest.fail)
     with pytest.raises(ValueError, match=r"task\.infill was 0\.3 in .* and is now 0\.2: a resumed run cannot change"):
         check_folder(after, tmp_path, resume=True, say=print)
+
+
+def test_what_a_recipe_leaves_open_is_as_it_was_when_the_run_began(tmp_path):
+    built = recipe(model={"dim": 16, "heads": 2, "norm": "pre"}, subwords={"size": 640})
+    (tmp_path / "recipe.toml").write_text(built.to_toml(), "utf-8")
+    found = as_built(recipe(model={"heads": 2}), tmp_path, resume=True)
+    assert found == built and not differences(built, found)
+    assert as_built(recipe(model={"dim": 32}), tmp_path, resume=True).model.settings["dim"] == 32, "which is refused"
+    assert as_built(recipe(subwords={"size": 500}), tmp_path, resume=True).subwords.size == 500
+    other = recipe(task={"name": "recommendation"}, model={"name": "sasrec"}, data={"interactions": "log.tsv"})
+    assert as_built(other, tmp_path, resume=True).subwords is None, "another task, which is refused"
+    assert as_built(recipe(), tmp_path, resume=False) == as_built(recipe(), tmp_path / "none", resume=True) == recipe()
+
+
+def test_the_recipe_of_an_earlier_version_which_left_them_open_is_resumed(tmp_path):
+    (tmp_path / "recipe.toml").write_text(recipe().to_toml(), "utf-8")
+    assert as_built(recipe(), tmp_path, resume=True) == recipe()

@@ -6,8 +6,9 @@ import pytest
 
 from heed.runs.defaults import Facts
 from heed.runs.shortest import STEPS, sentence
+from heed.runs.text_amount import Amount
 
-FACTS = Facts(29_000, 4_000_000, gpu=False, seconds=40.0, speed=lambda size: 4096.0)
+FACTS = Facts(Amount(29_000, 4_000_000, 4_000_000, 1_000_000), gpu=False, seconds=40.0, speed=lambda size: 4096.0)
 
 
 def test_a_budget_that_is_too_short_is_told_with_one_that_is_not():

@@ -121,6 +121,20 @@ def test_a_translator_is_trained_loaded_and_trained_on_without_its_recognizer(fo
     assert "transcript" in capsys.readouterr().out
 
 
+def test_the_recipe_of_a_run_may_be_repeated_and_its_own_resumed(folder, tmp_path, capsys):
+    """It states the features of the recognizer, which it may not change."""
+    shutil.copytree(folder / "recognizer", tmp_path / "recognizer")
+    more = translation(folder, model__folder=str(tmp_path / "recognizer"))
+    assert train(folder, tmp_path / "run", "both", more) == 0
+    recipe = tmp_path / "run" / "recipe.toml"
+    assert main(["train", str(recipe), "--out", str(tmp_path / "again"), "--quiet"]) == 0
+    one, other = ((tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("run", "again"))
+    assert one == other
+    assert train(folder, tmp_path / "run", "both", {**more, "training.steps": 2}, "--resume") == 0
+    command = ["train", str(recipe), "--out", str(tmp_path / "more"), "--quiet", "--set", "data.mels=23"]
+    assert main(command) == 1 and "data.mels comes from" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("table", "more", "words"),
     [

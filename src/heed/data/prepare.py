@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from heed.data import corpus as corpora
 from heed.data import readers, streams, tables
@@ -28,6 +28,7 @@ from heed.vocabularies.text_parts import SEPARATOR
 from heed.vocabularies.vocabulary import Pair, Vocabulary
 
 FORMAT = 3  # of what is cached; a change of how text is cleaned, segmented or stored changes it
+SIZE = "size.json"  # of a vocabulary, if it was chosen
 UNFILTERED = 2  # the format before most of the filters; the same pairs were trained on where those are off
 
 T = TypeVar("T")
@@ -189,23 +190,37 @@ class Learning:
             source = load(Path(c.source_model or c.target_model))
             other = c.target_model and c.target_model != c.source_model
             return source, load(Path(c.target_model)) if other else source
-        plain = dataclasses.replace(c, sampling=0.0, source_model=None, target_model=None, texts=[])
-        more = [_hash(Path(f)) for f in c.texts]
-        tags = [self.tags] if self.tags else []
-        key = digest(texts, more, self.kind, self.sources_only, dataclasses.asdict(plain), *tags)
 
         def learn(folder: Path) -> None:
-            pair = self._learn(lines, tell)
-            with atomic_folder(folder, "keep") as part:
-                (part / "subwords.json").write_text(json.dumps(vocabularies.write(part, pair)), "utf-8", newline="\n")
-                write_sums(part)
+            pair, size = self._learn(lines, tell)
+            _write_pair(folder, pair, size)
+            if size is not None:  # a recipe that states the size finds the same vocabulary
+                cached(self._sized(size)._folder(texts), _read_pair, partial(_write_pair, pair=pair), tell)
 
-        def read(folder: Path) -> Pair:
-            return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text("utf-8")))
+        return cached(self._folder(texts), _read_pair, learn, tell)
 
-        return cached(f"subwords-{key}", read, learn, tell)
+    def chosen(self, texts: str) -> dict[str, Any]:
+        """The setting that the recipe left open and `pair` chose for the texts of this key, if there is one."""
+        path, c = cache_folder() / self._folder(texts) / SIZE, self.config
+        learned = not (c.source_model or c.target_model) and path.is_file()
+        return {"subwords.size": json.loads(path.read_text("utf-8"))} if learned else {}
 
-    def _learn(self, lines: Lines, tell: Tell) -> Pair:
+    def _sized(self, size: int) -> "Learning":
+        return dataclasses.replace(self, config=dataclasses.replace(self.config, size=size))
+
+    @cached_property
+    def _more(self) -> list[str]:
+        return [_hash(Path(f)) for f in self.config.texts]
+
+    def _folder(self, texts: str) -> str:
+        """The name of the cache folder."""
+        plain = dataclasses.replace(self.config, sampling=0.0, source_model=None, target_model=None, texts=[])
+        tags = [self.tags] if self.tags else []
+        key = digest(texts, self._more, self.kind, self.sources_only, dataclasses.asdict(plain), *tags)
+        return f"subwords-{key}"
+
+    def _learn(self, lines: Lines, tell: Tell) -> tuple[Pair, int | None]:
+        """The vocabularies, and the size that was chosen for them if they are of one."""
         c = self.config
         if c.texts:
             lines = partial(readers.texts, [Path(f) for f in c.texts])
@@ -223,7 +238,7 @@ class Learning:
             sides = [sides[0] if sources_only else sides[0] + sides[1]]
         elif c.joint:
             sides = [[text for line in sample for text in line[:2]]]
-        learned = []
+        learned, chosen = [], None
         for texts in sides:
             tell("learning subwords", 0)
             if c.kind == "words":
@@ -233,11 +248,24 @@ class Learning:
                 learned.append(characters.learn(c.kind, texts, c, self.tags))
                 continue
             size = c.size or sentencepiece.choose_size(pairs, len(set().union(*texts)))
+            chosen = None if c.size or len(sides) > 1 else size
             if self.kind:
-                return vocabularies.learn(self.kind, texts, size, self.tags)
+                return vocabularies.learn(self.kind, texts, size, self.tags), chosen
             tags = self.tags if not learned else ()  # they are put before sources only
             learned.append(sentencepiece.learn(texts, c, size, tags))
-        return learned[0], learned[-1]
+        return (learned[0], learned[-1]), chosen
+
+
+def _write_pair(folder: Path, pair: Pair, size: int | None = None) -> None:
+    with atomic_folder(folder, "keep") as part:
+        (part / "subwords.json").write_text(json.dumps(vocabularies.write(part, pair)), "utf-8", newline="\n")
+        if size is not None:
+            (part / SIZE).write_text(json.dumps(size), "utf-8", newline="\n")
+        write_sums(part)
+
+
+def _read_pair(folder: Path) -> Pair:
+    return vocabularies.read(folder, json.loads((folder / "subwords.json").read_text("utf-8")))
 
 
 def cached(name: str, opened: Callable[[Path], T], make: Callable[[Path], None], tell: Tell) -> T:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from heed.data.prepare import TextFiles, counted
-from heed.runs import defaults, shortest, text_length
+from heed.runs import defaults, shortest, text_amount, text_length
 from heed.runs.recipe import Recipe, parse, read
 from heed.runs.speed import tokens_per_second
 from heed.tasks.base import Tell
@@ -33,12 +33,12 @@ def complete(
         return _annealed(recipe)
     if resume and (folder / "recipe.toml").is_file():
         before = read(folder / "recipe.toml", [], saved=True)
-        return _with(recipe, {name: value for name, value in _settings(before).items() if name not in recipe.explicit})
+        return _with(recipe, {name: value for name, value in before.settings().items() if name not in recipe.explicit})
     if not _applies(recipe):
         return _with(recipe, {})
     gpu = device.type == "cuda"
     time = defaults.budget(recipe.training.time, gpu, recipe.explicit)
-    facts = _measure(recipe, device, None if time is None else seconds_of(time), tell)
+    facts = measure(recipe, device, None if time is None else seconds_of(time), tell)
     choices = defaults.choose(facts, recipe.explicit)
     for line in defaults.summary(facts, choices):
         say(line)
@@ -62,30 +62,28 @@ def _applies(recipe: Recipe) -> bool:
     return able and recipe.task.has_rules
 
 
-def _measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: Tell) -> defaults.Facts:
-    pairs = characters = 0
-    for line in counted(TextFiles(recipe.data, recipe.task.one_sided, tell=tell).train(), "measuring", tell):
-        pairs, characters = pairs + 1, characters + len(line.source) + len(line.target)
+def measure(recipe: Recipe, device: torch.device, seconds: float | None, tell: Tell) -> defaults.Facts:
+    """The input of the rules: the text of a recipe, and the speed here."""
+    files = TextFiles(recipe.data, recipe.task.one_sided, tell=tell)
+    text = text_amount.measure(counted(files.train(), "measuring", tell), [one.weight for one in files.data.corpora])
 
     @cache
     def speed(size: tuple[int, ...]) -> float:
         tell("measuring training speed", 0)
         settings = dict(zip(defaults.MODEL_SIZES, size, strict=True)) | recipe.model.system.defaults
-        return tokens_per_second(recipe.model.system, settings, defaults.vocabulary_size(characters, device), device)
+        return tokens_per_second(
+            recipe.model.system, settings, defaults.vocabulary_size(text.characters, device), device
+        )
 
     steps = recipe.training.steps if "training.steps" in recipe.explicit else None
     tuning = recipe.model.folder is not None
-    return defaults.Facts(pairs, characters, device.type == "cuda", seconds, speed, tuning, steps)
-
-
-def _settings(recipe: Recipe) -> dict[str, Any]:
-    return {f"{section}.{name}": value for section, own in recipe.sections().items() for name, value in own.items()}
+    return defaults.Facts(text, device.type == "cuda", seconds, speed, tuning, steps)
 
 
 def _with(recipe: Recipe, changes: dict[str, Any]) -> Recipe:
     """The recipe with changes, and nothing left to choose."""
     values: dict[str, dict[str, Any]] = {}
-    for name, value in (_settings(recipe) | changes | {"training.auto": False}).items():
+    for name, value in (recipe.settings() | changes | {"training.auto": False}).items():
         section, own = name.split(".", 1)
         values.setdefault(section, {})[own] = value
     return dataclasses.replace(parse(values), explicit=recipe.explicit)

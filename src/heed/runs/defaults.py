@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from heed.runs.ending import SHORT
+from heed.runs.text_amount import VOCABULARY, Amount
 from heed.training.duration import in_words
 
 COOLDOWN = 0.25  # share of a run, at its end, in which the rate falls to zero
@@ -28,13 +29,15 @@ EPOCHS = {LARGE: 20, MEDIUM: 20, SMALL: 20, TINY: 6, LEAST: 0}  # from how many 
 
 @dataclass(frozen=True)
 class Facts:
-    """The input of the rules. `characters` counts both sides; `speed` returns the training speed of a model size
-    here, in tokens per second. `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own.
-    `steps`: those set by the user.
+    """The input of the rules. `speed` returns the training speed of a model size here, in tokens per second.
+    `tuning`: a trained model is fine-tuned (--from), so size and vocabulary are its own. `steps`: those set by the user.
+
+    What depends on how much there is to learn (size, regularization, vocabulary) goes by `text.characters`: a text
+    that is read twice teaches nothing more. What depends on the length of an epoch (passes, batches, steps) goes by
+    `text.read` and `tokens`, in which a corpus counts as often as its weight says.
     """
 
-    pairs: int
-    characters: int
+    text: Amount
     gpu: bool
     seconds: float | None = None
     speed: Callable[[Sequence[int]], float] = field(default=lambda size: float("inf"), compare=False)
@@ -43,8 +46,9 @@ class Facts:
 
     @property
     def tokens(self) -> int:
-        """Subwords of one side, roughly: four characters each in alphabetic scripts."""
-        return max(1, self.characters // 8)
+        """The tokens of one side in an epoch, roughly; of a trained model, with a vocabulary of the usual size."""
+        size = VOCABULARY if self.tuning else _vocabulary(self)["subwords.size"]
+        return max(1, int(self.text.tokens_with(size) / 2))
 
     def epochs(self, size: Sequence[int]) -> float:
         """How many epochs fit the time budget."""
@@ -52,17 +56,19 @@ class Facts:
 
 
 class Rule(NamedTuple):
-    """`choose` returns settings by name. `reason` is printed; `measured` says where the evidence is."""
+    """`choose` returns settings by name. `reason` is printed; `measured` are the places of the evidence, none if the
+    values are those that are common in the field.
+    """
 
     title: str
     choose: Callable[[Facts], Mapping[str, Any]]
     reason: str
-    measured: str
+    measured: tuple[str, ...] = ()
 
 
 def _fitting_size(facts: Facts) -> tuple[int, ...]:
     """The largest size that the corpus and the time allow."""
-    wanted = LARGE if facts.characters >= 5_000_000 else MEDIUM if facts.characters >= 800_000 else SMALL
+    wanted = LARGE if facts.text.characters >= 5_000_000 else MEDIUM if facts.text.characters >= 800_000 else SMALL
     sizes = list(EPOCHS)[list(EPOCHS).index(wanted) :]
     if facts.gpu:
         return next(size for size in sizes if facts.epochs(size) >= EPOCHS[size])
@@ -79,9 +85,9 @@ def _size(facts: Facts) -> Mapping[str, Any]:
 def _regularization(facts: Facts) -> Mapping[str, Any]:
     if facts.epochs(_fitting_size(facts)) < 60:  # R-Drop takes twice the time
         return {"model.dropout": 0.1, "task.r_drop": 0.0, "subwords.sampling": 0.0}
-    if facts.characters < 5_000_000:
+    if facts.text.characters < 5_000_000:
         return {"model.dropout": 0.3, "task.r_drop": 5.0, "subwords.sampling": 0.1}
-    if facts.characters < 100_000_000:
+    if facts.text.characters < 100_000_000:
         return {"model.dropout": 0.2, "task.r_drop": 2.0, "subwords.sampling": 0.1}
     return {"model.dropout": 0.1, "task.r_drop": 0.0, "subwords.sampling": 0.0}
 
@@ -95,13 +101,13 @@ def vocabulary_size(characters: int, device: torch.device) -> int:
 
 
 def _vocabulary(facts: Facts) -> Mapping[str, Any]:
-    return {"subwords.size": vocabulary_size(facts.characters, torch.device("cuda" if facts.gpu else "cpu"))}
+    return {"subwords.size": vocabulary_size(facts.text.characters, torch.device("cuda" if facts.gpu else "cpu"))}
 
 
 def _batch_tokens(facts: Facts) -> int:
     if not facts.gpu:
         return 1024
-    return 8192 if facts.characters < 5_000_000 else 16_384 if facts.characters < 100_000_000 else 32_768
+    return 8192 if facts.text.read < 5_000_000 else 16_384 if facts.text.read < 100_000_000 else 32_768
 
 
 def _batches(facts: Facts) -> Mapping[str, Any]:
@@ -151,15 +157,21 @@ def _search(facts: Facts) -> Mapping[str, Any]:
     return {"decoding.length_penalty": 1.0, "task.tune_length_penalty": 200}
 
 
+WORTH = "docs/guides/defaults.md#what-each-rule-is-worth"  # has a row for each rule
+EXPLORED = "docs/guides/defaults.md#explorations"
+TIMED = "docs/guides/defaults.md#time-limits"
+PENALTIES = "docs/guides/defaults.md#search"
+TUNED = "docs/results.md#pre-training-then-fine-tuning-on-500-pairs"
+
 RULES = (
-    Rule("size", _size, "as large as the corpus and the time allow", "docs/guides/defaults.md#size"),
-    Rule("regularization", _regularization, "prevents overfitting on small corpora", "docs/guides/defaults.md#regularization"),
-    Rule("vocabulary", _vocabulary, "each subword is frequent enough to be learned", "docs/guides/defaults.md#vocabulary"),
-    Rule("batches", _batches, "suits the device", "docs/guides/defaults.md#batches"),
-    Rule("learning rate", _schedule, "the highest that is stable with pre-norm", "docs/guides/defaults.md#schedule"),
-    Rule("end", _ending, "while validation improves; then the learning rate decays to zero", "docs/guides/defaults.md#stopping"),
-    Rule("weights", _weights, "the moving average of the weights, at its best validation", "docs/guides/defaults.md#weights"),
-    Rule("search", _search, "chosen on validation sentences at the end, if one is clearly better", "docs/guides/defaults.md#search"),
+    Rule("size", _size, "as large as the corpus and the time allow", (WORTH, EXPLORED, TIMED)),
+    Rule("regularization", _regularization, "prevents overfitting on small corpora", (WORTH, EXPLORED, TIMED)),
+    Rule("vocabulary", _vocabulary, "each subword is frequent enough to be learned", (WORTH, EXPLORED)),
+    Rule("batches", _batches, "suits the device", (WORTH, EXPLORED)),
+    Rule("learning rate", _schedule, "the highest that is stable with pre-norm", (WORTH, EXPLORED)),
+    Rule("end", _ending, "while validation improves; then the learning rate decays to zero", (WORTH, TIMED)),
+    Rule("weights", _weights, "the moving average of the weights, at its best validation", (WORTH,)),
+    Rule("search", _search, "chosen on validation sentences at the end, if one is clearly better", (WORTH, PENALTIES)),
 )  # fmt: skip
 
 
@@ -202,10 +214,10 @@ def _tuning_weights(facts: Facts) -> Mapping[str, Any]:
 
 
 TUNING_RULES = (
-    Rule("batches", _tuning_batches, "small batches, so that a small corpus gives many steps", "docs/guides/fine-tuning.md#what-is-chosen"),
-    Rule("learning rate", _tuning_schedule, "a seventh of that for a new model, to keep what it knows", "docs/guides/fine-tuning.md#what-is-chosen"),
-    Rule("end", _tuning_end, "at most twenty epochs, while validation improves", "docs/guides/fine-tuning.md#what-is-chosen"),
-    Rule("weights", _tuning_weights, "the moving average, starting from the trained model, at its best validation", "docs/guides/fine-tuning.md#what-is-chosen"),
+    Rule("batches", _tuning_batches, "small batches, so that a small corpus gives many steps"),
+    Rule("learning rate", _tuning_schedule, "a seventh of that for a new model, to keep what it knows", (TUNED,)),
+    Rule("end", _tuning_end, "at most twenty epochs, while validation improves"),
+    Rule("weights", _tuning_weights, "the moving average, starting from the trained model, at its best validation"),
 )  # fmt: skip
 OF_THE_MODEL = ("size", "regularization", "vocabulary")  # the rules whose choices a GPU makes larger
 
@@ -262,9 +274,9 @@ def summary(facts: Facts, choices: Sequence[Choice]) -> list[str]:
     where = "a GPU" if facts.gpu else "a CPU"
     time = f", {in_words(facts.seconds)} at most" if facts.seconds else ""
     what = "fine-tuning on " if facts.tuning else ""
-    first = (
-        f"Chosen for {what}{facts.pairs:,} pairs ({facts.characters / 1e6:.1f} million characters) on {where}{time}:"
-    )
+    once, epoch = (f"{count / 1e6:.1f}" for count in (facts.text.characters, facts.text.read))
+    weighted = f", {epoch} with weights" if epoch != once else ""
+    first = f"Chosen for {what}{facts.text.pairs:,} pairs ({once} million characters{weighted}) on {where}{time}:"
     return [
         first,
         *(f"  {choice.describe()}" for choice in choices),

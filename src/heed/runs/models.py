@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from heed.config import dropout_fields
+from heed.config import data_fields, dropout_fields
 from heed.models import adapt, name_of
 from heed.models.package import Package
 from heed.runs.recipe import ModelChoice, Recipe, model_settings
@@ -55,6 +55,22 @@ def new_config(chosen: ModelChoice, prepared: Prepared, examples: int) -> Any:
             **{name: value for name, value in prepared.sizes.items() if name in known},
         }
     )
+
+
+def stated(recipe: Recipe, model: nn.Module, prepared: Prepared) -> Recipe:
+    """The recipe with every setting that decides the model. Those that it left open have the values of the model that
+    was built: from the preset, the system or the data.
+    """
+    config, decided = model.config, data_fields(model.config)
+    own = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    settings = {name: value for name, value in own.items() if name not in decided}
+    recipe = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, settings=settings))
+    return recipe.with_settings(prepared.chosen)
+
+
+def decided_by_data(model: nn.Module) -> dict[str, Any]:
+    """The rest of the model's config, which no recipe can set."""
+    return {name: getattr(model.config, name) for name in sorted(data_fields(model.config))}
 
 
 def check_positions(model: nn.Module, recipe: Recipe, prepared: Prepared) -> None:

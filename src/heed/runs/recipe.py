@@ -4,7 +4,7 @@ the model and the task determine the dataclasses of the sections.
 
 import copy
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -108,6 +108,18 @@ class Recipe:
                 found[name] = config.plain(own)
         return found
 
+    def settings(self) -> dict[str, Any]:
+        """All settings as plain values, by section.name."""
+        return {f"{section}.{name}": value for section, own in self.sections().items() for name, value in own.items()}
+
+    def with_settings(self, settings: Mapping[str, Any]) -> "Recipe":
+        """The recipe with other values of settings outside of [model], by section.name."""
+        changes: dict[str, dict[str, Any]] = {}
+        for name, value in settings.items():
+            section, own = name.split(".")
+            changes.setdefault(section, {})[own] = value
+        return replace(self, **{name: replace(getattr(self, name), **own) for name, own in changes.items()})
+
     def to_toml(self) -> str:
         return config.to_toml(self.sections())
 
@@ -120,6 +132,8 @@ def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool =
     if saved:
         saved_recipe.check(path)
         values = upgraded(values)
+    if path is not None and saved_recipe.is_saved(path):
+        _leave_to_another_model(values, {name for name, _ in changes})
     own = copy.deepcopy(values)
     for name, value in changes:
         config.override(values, name, value)
@@ -131,6 +145,20 @@ def read(path: Path | None, changes: Sequence[tuple[str, Any]], *, saved: bool =
     except ValueError as error:
         blamed = path is not None and _is_of_file(str(error), own, {name for name, _ in changes})
         raise ValueError(f"{path}: {error}" if blamed else str(error)) from error
+
+
+def _leave_to_another_model(values: dict[str, Any], changed: Set[str]) -> None:
+    """Remove from a recipe that heed wrote, which states all settings of a model, those of the model that the command
+    line replaces: of another architecture or folder all, of another preset its sizes.
+    """
+    model = values.get("model")
+    if not isinstance(model, dict):
+        return
+    if changed & {"model.name", "model.folder"}:
+        values["model"] = {name: value for name, value in model.items() if name in OWN}
+    elif "model.preset" in changed and model.get("name") in list(MODELS):
+        sizes = set().union(*MODELS[model["name"]].presets.values())
+        values["model"] = {name: value for name, value in model.items() if name not in sizes}
 
 
 def _is_of_file(message: str, own: Mapping[str, Any], changed: Set[str]) -> bool:

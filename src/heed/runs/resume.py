@@ -26,6 +26,19 @@ FREE = {  # except for what changes no batch
     "task.label_smoothing", "task.lm_weight", "task.r_drop", "task.teacher", "task.distillation", "task.tune_length_penalty",
 }  # fmt: skip
 
+LEFT_OPEN = {  # what a recipe may leave to the data, and to a model that was trained before
+    "any": ("subwords.size",),
+    "trained": (
+        "data.features",
+        "data.rate",
+        "data.mels",
+        "data.cepstra",
+        "data.frame",
+        "data.shift",
+        "data.normalize",
+    ),
+}
+
 
 def check_new(folder: Path, resume: bool) -> None:
     """Refuse a folder with files in it, unless a run is resumed there."""
@@ -50,6 +63,21 @@ def check_folder(recipe: Recipe, folder: Path, resume: bool, say: Callable[[str]
         if name.split(".")[0] in FIXED and re.sub(r"\[\d+\]", "", name) not in FREE:
             raise ValueError(f"{name} was {old!r} in {path} and is now {new!r}: a resumed run cannot change it")
         say(f"{name} is now {new!r}; it was {old!r}.")
+
+
+def as_built(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
+    """The recipe of a resumed run, with the settings that it leaves open as they were when the model was built."""
+    path = folder / "recipe.toml"
+    if not resume or not path.is_file():
+        return recipe
+    before = read(path, [], saved=True)
+    rest = {name: value for name, value in before.model.settings.items() if f"model.{name}" not in recipe.explicit}
+    model = dataclasses.replace(recipe.model, settings={**recipe.model.settings, **rest})
+    recipe = dataclasses.replace(recipe, model=model)
+    names = LEFT_OPEN["any"] + (LEFT_OPEN["trained"] if before.model.folder else ())
+    old = before.settings()
+    kept = {name: old[name] for name in names if name in old.keys() & recipe.settings().keys() - recipe.explicit}
+    return recipe.with_settings(kept)
 
 
 def _absolute(value: Any) -> Any:

@@ -61,6 +61,7 @@ class Run:
         self.objective = task.objective(prepared, frozen)
         torch.manual_seed(t.seed)
         self.model = models.build(recipe, base, prepared)
+        recipe = self.recipe = models.stated(recipe, self.model, prepared)
         for name, teacher in zip(teachers or {}, frozen, strict=True):
             check_vocab_size(teacher, name, self.model)
         begun = vectors.begin(self.model, recipe, prepared, folder, self.workers)

@@ -37,8 +37,11 @@ class RunFolder:
         self.run = self.named or saved_recipe.identifier(recipe.to_toml())
         self.recorded: set[int] = set()  # steps whose weights the last checkpoint says are there
 
-    def write_recipe(self, recipe: Recipe) -> None:
-        saved_recipe.write(self.folder / RECIPE, recipe.to_toml(), self.run)
+    def write_recipe(self, recipe: Recipe, by_data: Mapping[str, Any]) -> None:
+        """Write the recipe, and as a comment the rest of the model's config, which the data determine."""
+        rest = ", ".join(f"{name} {value}" for name, value in by_data.items() if value is not None)
+        last = f"# The data determine the rest of the model: {rest}.\n" if rest else ""
+        saved_recipe.write(self.folder / RECIPE, recipe.to_toml() + last, self.run)
 
     def check_run(self, run: str | None) -> None:
         """Refuse a checkpoint of another run than the recipe; without a recipe, the run is that of the checkpoint."""

@@ -30,6 +30,11 @@ def check(path: Path) -> str | None:
     return head[1]
 
 
+def is_saved(path: Path) -> bool:
+    """Whether heed wrote this file into a run folder."""
+    return path.is_file() and HEAD.match(path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")) is not None
+
+
 def check_run(path: Path, run: str | None) -> None:
     """Refuse a recipe of another run than the files next to it; earlier versions have no identifier."""
     own = check(path)

@@ -21,7 +21,9 @@ def sentence(facts: Facts, started: float) -> str:
         return ""
     step, speed = pace(facts)
     steps, validation = STEPS * step, 0.0 if facts.gpu else VALIDATED * EACH / speed
-    around = started + PREPARING * facts.characters + 1.5 * validation + WRITING + REPORT[0] + VALIDATED * REPORT[1]
+    around = (
+        started + PREPARING * facts.text.characters + 1.5 * validation + WRITING + REPORT[0] + VALIDATED * REPORT[1]
+    )
     needed = (around + steps) / (1 - OPTIONAL)
     if facts.seconds >= needed:
         return ""

@@ -12,9 +12,10 @@ from heed.runs import text_length, valid_engine
 from heed.runs.choosing import complete
 from heed.runs.ending import Command, Outcome
 from heed.runs.gpu_start import starting
+from heed.runs.models import decided_by_data
 from heed.runs.pretrained import open_base, with_base_search
 from heed.runs.recipe import Recipe
-from heed.runs.resume import alone_in, begin, check_folder, check_new, restarted
+from heed.runs.resume import alone_in, as_built, begin, check_folder, check_new, restarted
 from heed.runs.run import Run
 from heed.runs.teacher import WEIGHTS, check_weights, open_teachers
 from heed.training import distributed, torchrun
@@ -56,8 +57,8 @@ def run(
         base = workers.first_before_others(lambda: open_base(recipe, folder, again))
         teachers = workers.first_before_others(lambda: open_teachers(recipe))
         recipe = with_base_search(recipe, base)
-        recipe = workers.broadcast(lambda: text_length.settled(recipe, base, folder, again))
         recipe = workers.broadcast(lambda: valid_engine.as_before(recipe, folder, again))
+        recipe = workers.broadcast(lambda: as_built(text_length.settled(recipe, base, folder, again), folder, again))
         workers.broadcast(lambda: check_folder(recipe, folder, again, say))
         with starting(device):
             prepared = workers.broadcast(lambda: recipe.task.prepare(recipe, base, tell))
@@ -70,7 +71,7 @@ def run(
             at_work = Run(recipe, folder, prepared, report, base, workers, teachers, command)
         if again and not at_work.step:
             at_work.report.say("No checkpoint to continue from: starting at step 1.")
-        workers.broadcast(lambda: at_work.files.write_recipe(at_work.recipe))
+        workers.broadcast(lambda: at_work.files.write_recipe(at_work.recipe, decided_by_data(at_work.model)))
         outcome = _to_the_end(at_work)
     except RuntimeError as error:
         workers.raise_if_peer_died(error)

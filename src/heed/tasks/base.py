@@ -37,7 +37,7 @@ class Prepared:
     """Prepared data. `key` is a hash of files and settings.
 
     `sizes` fill the fields of a new model's config that the data determine; `defaults` those that the data suggest.
-    `renewed`: prefixes of the weights of a pre-trained model that are reinitialized for these data. `earlier_keys` are
+    `chosen` are settings that the recipe left open, by section.name. `renewed`: prefixes of the weights of a pre-trained model that are reinitialized for these data. `earlier_keys` are
     the keys of earlier versions for the same data. `valid_left_out` counts unused validation pairs by rule.
     """
 
@@ -50,6 +50,7 @@ class Prepared:
     earlier_keys: Sequence[str] = ()
     valid_left_out: Mapping[str, int] = field(default_factory=dict)
     renewed: Sequence[str] = ()
+    chosen: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ValidationResult(NamedTuple):

@@ -99,10 +99,9 @@ class SpeechRecognition(Task):
             raise ValueError("subwords.source_model is for source texts: set subwords.target_model")
 
     def check_base(self, recipe: Any, base: Package) -> None:
-        given = [name for name in ("features", "rate", "mels", "cepstra", "frame", "shift", "normalize")
-                 if f"data.{name}" in recipe.explicit]  # fmt: skip
-        if given:
-            raise ValueError(f"data.{given[0]} comes from {recipe.model.folder}: leave it out")
+        for name, own in _features_settings(base).items():
+            if name in recipe.explicit and getattr(recipe.data, name.removeprefix("data.")) != own:
+                raise ValueError(f"{name} comes from {recipe.model.folder}: leave it out")
         if self.settings.learns_transcripts and not base.model.config.ctc:
             raise ValueError(
                 f"{recipe.model.folder} has no CTC output to learn transcripts with: set task.ctc to 0, or start from another model"
@@ -127,7 +126,9 @@ class SpeechRecognition(Task):
         said = [written.transcript.key()] if written.transcript is not None else []
         whole = digest(key, valid_key, features.key(), written.target.key(), *said)
         held = Speech(valid_corpus, np.arange(len(valid_corpus)), encoded(written.target, valid_corpus.texts))
-        return Prepared(whole, self._usable(corpus, written), held, processors, sizes, renewed=written.renewed)
+        chosen = {**written.chosen, **(_features_settings(base) if base is not None else {})}
+        settled = {"renewed": written.renewed, "chosen": chosen}
+        return Prepared(whole, self._usable(corpus, written), held, processors, sizes, **settled)
 
     def _usable(self, corpus: SpeechCorpus, written: Written) -> Speech:
         """The recordings that are long enough for one state, and have a text."""
@@ -205,6 +206,15 @@ class SpeechRecognition(Task):
 
 
 FEWEST_FRAMES = 7  # two convolutions with stride 2 need as many
+
+
+def _features_settings(base: Package) -> dict[str, Any]:
+    """The settings of [data] that a pre-trained model determines; none if its features are computed elsewhere."""
+    own = base.processors["sound"].settings
+    if own.kind == "given":
+        return {}
+    names = ("rate", "mels", "cepstra", "frame", "shift", "normalize")
+    return {"data.features": own.kind} | {f"data.{name}": getattr(own, name) for name in names}
 
 
 def hold_out(utterances: list, count: int) -> tuple[list, list]:

@@ -1,6 +1,7 @@
 """The vocabularies of a speech model: of its texts and of the transcripts for CTC, existing or new."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from heed.data.audio.prepare import SpeechCorpus
@@ -15,13 +16,14 @@ from heed.vocabularies.vocabulary import Vocabulary
 
 class Written(NamedTuple):
     """The vocabulary of the texts, that of the transcripts, if CTC uses them, and whether the first was learned from
-    these data. `renewed` are the parts of a pre-trained model whose tokens change.
+    these data. `renewed` are the parts of a pre-trained model whose tokens change. `chosen` is as in Prepared.
     """
 
     target: Vocabulary
     transcript: TranscriptCharacters | None
     learned: bool = True
     renewed: tuple[str, ...] = ()
+    chosen: Mapping[str, Any] = MappingProxyType({})
 
     def processors(self) -> dict[str, Any]:
         return {"target": self.target} | ({"transcript": self.transcript} if self.transcript is not None else {})
@@ -37,17 +39,18 @@ def find(recipe: Any, base: Package | None, corpus: SpeechCorpus, key: str, tell
     if transcribes:
         _check_transcripts(corpus)
     if base is None:
-        target = _learned(recipe, corpus, key, tell)
-        return Written(target, TranscriptCharacters.learned(corpus.transcripts) if transcribes else None)
+        target, chosen = _learned(recipe, corpus, key, tell)
+        said = TranscriptCharacters.learned(corpus.transcripts) if transcribes else None
+        return Written(target, said, chosen=chosen)
     old, said = base.processors["target"], base.processors.get("transcript")
     another = writes_another_language(recipe, base)
-    target = _learned(recipe, corpus, key, tell) if another else old
+    target, chosen = _learned(recipe, corpus, key, tell) if another else (old, {})
     transcript = None
     if transcribes:
         heard = TranscriptCharacters(old.characters) if another and type(old) is Characters else None
         transcript = said or heard or TranscriptCharacters.learned(corpus.transcripts)
     same = (transcript or target).key() == (said or old).key()
-    return Written(target, transcript, another, ("tokens.",) * another + ("ctc.",) * (not same))
+    return Written(target, transcript, another, ("tokens.",) * another + ("ctc.",) * (not same), chosen)
 
 
 def writes_another_language(recipe: Any, base: Package) -> bool:
@@ -58,9 +61,10 @@ def writes_another_language(recipe: Any, base: Package) -> bool:
     return recipe.task.settings.learns_transcripts and "transcript" not in base.processors
 
 
-def _learned(recipe: Any, corpus: SpeechCorpus, key: str, tell: Tell) -> Vocabulary:
+def _learned(recipe: Any, corpus: SpeechCorpus, key: str, tell: Tell) -> tuple[Vocabulary, Mapping[str, Any]]:
     lines = [Line(text, text, name) for text, name in zip(corpus.texts, corpus.names, strict=True)]
-    return Learning(recipe.subwords, recipe.model.vocabulary, one_sided=True).pair(lambda: lines, key, tell)[1]
+    learning = Learning(recipe.subwords, recipe.model.vocabulary, one_sided=True)
+    return learning.pair(lambda: lines, key, tell)[1], learning.chosen(key)
 
 
 def _check_transcripts(corpus: SpeechCorpus) -> None:

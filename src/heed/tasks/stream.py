@@ -55,7 +55,8 @@ class StreamTask(TextTask):
         key = digest(texts, text.key(), *named)
         stream = text_stream(key, train, text, sum(held), tell, document)
         earlier = digest(earlier, text.key(), *named, edition=UNFILTERED)
-        return Prepared(key, stream, valid, {"text": text}, self.sizes((text, text), base), earlier_keys=[earlier])
+        sizes, chosen = self.sizes((text, text), base), {} if base is not None else learning.chosen(texts)
+        return Prepared(key, stream, valid, {"text": text}, sizes, earlier_keys=[earlier], chosen=chosen)
 
     def trained_too(self, prepared: Prepared) -> list[str]:
         texts = [line.source for line in prepared.valid if is_long(line.source)]

@@ -105,6 +105,8 @@ class TextTask(Task):
         longest, limit = recipe.model.setting("max_length"), recipe.filters.max_length
         if self.whole_texts and "filters.max_length" not in recipe.explicit:
             return  # it will be set by the positions (runs/text_length.py)
+        if self.label_target:  # then the texts themselves count (runs/models.py)
+            longest = None
         if limit < 2 or (longest is not None and limit > longest):
             most = f", and at most model.max_length, {longest}" if longest else ""
             raise ValueError(f"filters.max_length is {limit}; it must be at least 2{most}")
@@ -178,6 +180,7 @@ class TextTask(Task):
             self.sizes(pair, base),
             {} if joint or self.label_target else {"tied": "target"},
             earlier,
+            chosen=learning.chosen(texts) if base is None else {},
         )
 
     def table(self) -> TableReader:

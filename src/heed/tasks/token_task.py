@@ -121,7 +121,8 @@ class TokenTask(Task):
         corpus = cached(f"rows-{key}", Corpus, build, tell)
         if not len(corpus):
             raise ValueError(f"no training example is left: {self._counted(corpus) or 'the files have none'}")
-        return Prepared(key, corpus, examples.valid, processors, self._sizes(processors, base))
+        chosen = {} if base is not None else learning.chosen(texts)
+        return Prepared(key, corpus, examples.valid, processors, self._sizes(processors, base), chosen=chosen)
 
     @abstractmethod
     def reading_key(self, recipe: Any) -> Any:
