@@ -58,7 +58,7 @@ docs: setup-docs
 	@echo "The site: site/index.html     To read it with search: $(PYTHON) -m http.server --directory site"
 
 # one thread for each process: with more of them than cores, small products wait for each other; those of the few tests
-# that want two sleep while they wait (on a busy machine one such test took 6 seconds of CPU instead of 0.3);
+# that want two sleep while they wait (on a busy machine one such test took 2.0 seconds of CPU instead of 0.3);
 # bytecode is kept even where the environment forbids it: each worker would compile all tests anew, 25 seconds of its time
 test:
 	@$(MAKE) --no-print-directory -j2 setup-tests system
