@@ -53,7 +53,7 @@ class StreamTask(TextTask):
         earlier = digest(earlier, text.key(), *named, edition=UNFILTERED)
         return Prepared(key, stream, valid, {"text": text}, self.sizes((text, text), base), earlier_keys=[earlier])
 
-    def trained_too(self, prepared: Prepared) -> list[str]:
+    def trained_too(self, recipe: Any, prepared: Prepared) -> list[str]:
         texts = [line.source for line in prepared.valid if is_long(line.source)]
         return trained_too(prepared.train.folder, {"text": texts})
 
