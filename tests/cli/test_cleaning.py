@@ -80,7 +80,7 @@ def test_evaluate_tells_what_was_trained_on(heed, trained, tmp_path):
     for folder in (trained, trained / "model"):
         assert f"Warning: {folder} {says}" in heed("evaluate", folder, *files)[2]
     facts = json.loads((tmp_path / "s.json").read_text())["trained_on"]
-    assert facts == {str(trained / "model"): {"sources": 1, "references": 1, "either": 2, "total": 3, "share": 1.0}}
+    assert facts == {str(trained / "model"): {"sources": 1, "references": 1, "either": 2, "total": 3, "share": 1.0, "before": 0}}
     (tmp_path / "test.en").write_text("New.\nNewer.\nNewest.\n", "utf-8")
     (tmp_path / "test.ko").write_text("전혀 새로운 글\n" * 3, "utf-8")
     assert heed("evaluate", trained, *files)[2] == ""

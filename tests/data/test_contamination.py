@@ -61,7 +61,7 @@ def test_what_is_written_is_read(tmp_path):
     )
     assert found._replace(share=1.0).describe().endswith("references): scores on them say little about unseen text")
     alone = count_seen_texts(trained, tested)
-    assert alone == (10, 20, 1.0) and alone.describe().startswith("was trained on 10 of the 20 test texts: scores")
+    assert alone == (10, 20, 1.0, 0) and alone.describe().startswith("was trained on 10 of the 20 test texts: scores")
     assert "test texts at least, judging by 25.0% of the training texts:" in alone._replace(share=0.25).describe()
     expected = text_hashes(f"Text {i}" for i in range(200))
     assert trained.seen("target", [f"text {i}" for i in range(200)]).sum() == 50

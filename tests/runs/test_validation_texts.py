@@ -105,7 +105,7 @@ def test_a_language_model_is_told_of_lines_that_it_trains_on(tmp_path, monkeypat
         {"data": data, "task": {"name": "language"}, "model": {"name": "rnn-lm"}, "subwords": {"kind": "words"}}
     )
     prepared = recipe.task.prepare(recipe, None, lambda what, done: None)
-    (told,) = recipe.task.trained_too(prepared)
+    (told,) = recipe.task.trained_too(recipe, prepared)
     assert told.startswith("1 of 2 validation texts are also in the training data, ignoring case")
 
 

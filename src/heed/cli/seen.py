@@ -41,12 +41,13 @@ def _show(names: Iterable[str], side: str, count: Callable) -> dict[str, dict | 
         trained = trained_texts.of_model(Path(name))
         found = count(trained) if trained and side in trained.sides else None
         facts[name] = found and found._asdict()
+        if found is not None and not trained.known:
+            facts[name]["before"] = found.before or None
+            sentences.append(f"Not known: whether the model that {name} started from was trained on these texts.")
         if found is None:
             sentences.append(f"Not known: whether {name} was trained on these texts (it has no {contamination.FILE}).")
         elif found.any:
             sentences.append(f"Warning: {name} {found.describe()}.")
-        if found is not None and not trained.known:
-            sentences.append(f"Not known: whether the model that {name} started from was trained on these texts.")
     console = errors()
     for sentence in sentences:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)

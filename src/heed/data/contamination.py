@@ -189,7 +189,9 @@ class Seen(NamedTuple):
 
     def describe(self) -> str:
         """As a sentence, without its subject."""
-        found = f"{self.either:,} of {self.total:,} test pairs ({self.sources:,} sources, {self.references:,} references)"
+        found = (
+            f"{self.either:,} of {self.total:,} test pairs ({self.sources:,} sources, {self.references:,} references)"
+        )
         return (
             f"was trained on texts of {found}{_qualified(self, 'texts')}: scores on them say little about unseen text"
         )
