@@ -121,7 +121,11 @@ class TrainedTexts(NamedTuple):
         return self._occur(hashes[0], "source") | first, self._occur(hashes[1], "target") | second
 
     def _occur(self, hashes: np.ndarray, side: str) -> np.ndarray:
-        return occurs_in(hashes, self.sides.get(side, np.zeros(0, np.uint64)))
+        """As `occurs_in`, but fast for many sorted hashes."""
+        own = self.sides.get(side, hashes[:0])
+        places = np.searchsorted(own, hashes)
+        inside = places < len(own)
+        return (hashes != NO_TEXT) & inside & (own[np.where(inside, places, 0)] == hashes if len(own) else inside)
 
     def share(self, *sides: str) -> float:
         """The share of the training texts of these sides that is stored, and of those from before."""
@@ -162,9 +166,8 @@ def read(path: Path) -> TrainedTexts:
             facts = dict(file.metadata() or {})
         known = facts.pop(UNKNOWN, None) is None
         ends = {side: int(end) for side, end in facts.items()}
-        if not all(own.dtype == np.uint64 and own.ndim == 1 for own in sides.values()) or not all(
-            0 <= end <= 2**64 for end in ends.values()
-        ):
+        right = all(own.dtype == np.uint64 and own.ndim == 1 and (own[1:] > own[:-1]).all() for own in sides.values())
+        if not right or not all(0 <= end <= 2**64 for end in ends.values()):
             raise ValueError("it contains values that are not text hashes")
         return TrainedTexts(sides, ends, known)
     except Exception as error:
