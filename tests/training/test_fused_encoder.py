@@ -63,6 +63,8 @@ MASKED = """
 compare(made("bert", head="masked"), MaskedLoss(), masked(False))
 compare(made("bert", head="pretraining"), MaskedLoss(2.0), masked(True, torch.tensor([1, 0, 1])))
 compare(made("roberta", head="masked", pad=1), MaskedLoss(), masked(True))
+shared = dict(head="pretraining", embedding=8, layers=4, groups=2)
+compare(made("albert", **shared), MaskedLoss(2.0), masked(True, torch.tensor([1, 0, 1])))
 fused_stack.SHORT = 2  # as rows of more than 128 tokens
 compare(made("bert", head="masked", layers=2), MaskedLoss(), masked(True))
 print("the same")
@@ -79,7 +81,7 @@ print("the same")
 LABELLED = """
 special = (SpecialTokens(0, 1, 2, 3, before=(2,), delimiter=(3,), segments=True), SpecialTokens(0, 1, 2, 3))
 batch = PackTexts(CollateTexts())([[5, 6, 3, 7], [8], [9, 10, 11]], [[0], [2], [1]], special)
-for name in ("bert", "roberta", "electra"):
+for name in ("bert", "albert", "roberta", "electra"):
     compare(made(name, labels=3), PackedTextLoss(LabelLoss(0.1), Classifier.combine), batch)
 print("the same")
 """
@@ -103,7 +105,7 @@ def test_rows_with_padding_are_two_sequences_each():
     [
         ("bert", {"head": "answer"}, True),
         ("bert", {"head": "causal"}, False),
-        ("albert", {}, False),  # layers share their weights
+        ("albert", {"layers": 4, "groups": 2}, True),
         ("bigbird", {}, False),
         ("electra", {"head": "joint"}, True),
     ],
@@ -112,4 +114,4 @@ def test_encoders_are_fused_where_the_kernels_have_all_their_parts(name, changes
     system = MODELS[name]
     with torch.device("meta"):
         sizes = {"vocab_size": 20, "dim": 64, "heads": 2, "hidden": 24, "layers": 1, "max_length": 32}
-        assert fused_model.supports(system.model(system.config(**sizes, **changes))) is fused
+        assert fused_model.supports(system.model(system.config(**{**sizes, **changes}))) is fused

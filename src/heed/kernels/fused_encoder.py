@@ -10,13 +10,12 @@ from torch import Tensor, nn
 
 from heed.kernels import fused_stack
 from heed.nn.packing import PackedMask, SequenceOffsets, WindowMask
-from heed.nn.transformer import Stack
 
 
 def supports(model: nn.Module) -> bool:
     """Whether the stacks can be fused, and all other norms are of the embeddings or of predicted words."""
     known = {id(model.norm), *(id(part.norm) for part in model.modules() if _predicts_words(part))}
-    stacks = [part for part in model.modules() if type(part) is Stack]
+    stacks = [part for part in model.modules() if type(part) in fused_stack.STACKS]
     known |= {id(part) for stack in stacks for part in stack.modules()}
     norms = [part for part in model.modules() if isinstance(part, nn.LayerNorm)]
     return fused_stack.supports(model) and model.config.head != "causal" and all(id(norm) in known for norm in norms)

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from heed.nn.attention import Attention, attend
 from heed.nn.packing import SHORT, PackedMask, WindowMask, attend_packed, attend_windows
-from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, ScaledPreNorm, Stack, gelu_tanh
+from heed.nn.transformer import MLP, Layer, PostNorm, PreNorm, ScaledPreNorm, SharedStack, Stack, gelu_tanh
 
 HEAD_DIMS = (16, 32, 64, 128)  # that the kernels are written for
 ORDERS = (PostNorm, PreNorm, ScaledPreNorm)  # that can be fused
+STACKS = (Stack, SharedStack)
 
 
 def activation_codes() -> dict:
@@ -29,9 +30,9 @@ def supports_packing(model: nn.Module) -> bool:
 
 def has_plain_layers(model: nn.Module, orders: tuple[type, ...] = ORDERS) -> bool:
     """Whether all layers are plain. Exact types: a subclass may compute something else."""
-    stacks = [part for part in model.modules() if isinstance(part, Stack)]
+    stacks = [part for part in model.modules() if isinstance(part, STACKS)]
     layers = [layer for stack in stacks for layer in stack.layers]
-    if not stacks or any(type(part) is not Stack for part in stacks) or any(type(part) is not Layer for part in layers):
+    if not stacks or any(type(part) not in STACKS for part in stacks) or any(type(part) is not Layer for part in layers):
         return False
     sublayers = [part for layer in layers for part in layer.sublayers()]
     return all(type(part) in orders and _is_plain(part.body) for part in sublayers)
@@ -39,7 +40,7 @@ def has_plain_layers(model: nn.Module, orders: tuple[type, ...] = ORDERS) -> boo
 
 def supports(model: nn.Module) -> bool:
     """Whether all layers of a model are plain and can be fused."""
-    stacks = [part for part in model.modules() if type(part) is Stack]
+    stacks = [part for part in model.modules() if type(part) in STACKS]
     return has_plain_layers(model) and all(_can_fuse(layer, stack.norm) for stack in stacks for layer in stack.layers)
 
 
@@ -71,7 +72,7 @@ def use_fused_layers(model: nn.Module) -> None:
     """Replace the stacks of a model that `supports` accepts."""
     for owner in list(model.modules()):
         for name, part in list(owner.named_children()):
-            if type(part) is Stack:
+            if type(part) in STACKS:
                 setattr(owner, name, FusedStack(part))
 
 
@@ -85,9 +86,9 @@ def float32_weights(model: nn.Module) -> set[int]:
 class FusedStack(nn.Module):
     """The layers of a plain stack, for packed sequences."""
 
-    def __init__(self, plain: Stack):
+    def __init__(self, plain: Stack | SharedStack):
         super().__init__()
-        self.layers, self.norm = plain.layers, plain.norm
+        self.layers, self.norm = nn.ModuleList(plain.layers), plain.norm
         self.pre = type(plain.layers[0].mlp) is not PostNorm
 
     def forward(

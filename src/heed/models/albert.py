@@ -65,7 +65,7 @@ class AlbertConfig:
 class Albert(Encoder):
     """Like BERT, but embeddings are narrow and projected up, and the layers of a group share one set of weights."""
 
-    capabilities = ("packed",)
+    capabilities = ("packed", "fused")
     POOLED = frozenset({"none", "pretraining", "pair", "classification", "choice"})
 
     def __init__(self, config: AlbertConfig):

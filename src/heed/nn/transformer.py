@@ -132,10 +132,14 @@ class SharedStack(nn.Module):
     def __init__(self, groups: Sequence[Sequence[Layer]], depth: int):
         super().__init__()
         self.groups = nn.ModuleList(nn.ModuleList(group) for group in groups)
-        self.depth = depth
+        self.depth, self.norm = depth, None
+
+    @property
+    def layers(self) -> list[Layer]:
+        """In the order of the forward pass, each as often as it is applied."""
+        return [layer for i in range(self.depth) for layer in self.groups[i * len(self.groups) // self.depth]]
 
     def forward(self, x: Tensor, **masks) -> Tensor:
-        for i in range(self.depth):
-            for layer in self.groups[i * len(self.groups) // self.depth]:
-                x = layer(x, **masks)
+        for layer in self.layers:
+            x = layer(x, **masks)
         return x
