@@ -22,11 +22,18 @@ from heed.data.batching import Batches, DataPosition, plan
 from heed.data.filters import FiltersConfig
 from heed.data.in_thread import in_thread
 from heed.data.prefetch import in_processes
+from heed.data.pretraining import MaskedBatch, MaskedBatches, PairSettings, masked_batches
 from heed.data.readers import Line
-from heed.vocabularies import sentencepiece
+from heed.data.segments import read_text
+from heed.vocabularies import sentencepiece, wordpiece
 
 SYLLABLES = [a + b for a in "bdfghklmnprstvw" for b in ("a", "e", "i", "o", "u", "ar", "en", "il", "ost", "ung")]
 WORDS = 20_000
+MASKED = {
+    "filled rows": PairSettings(cut_sentences=True),
+    "pairs": PairSettings(pair="next"),
+    "whole words": PairSettings(cut_sentences=True, whole_words=True),
+}
 
 
 def invented(count: int, length: int, seed: int = 0) -> list[Line]:
@@ -66,7 +73,8 @@ def once(batches: Iterator, seconds: float, most: int | None = None) -> tuple[Ra
     began, worked, tokens, count = time.perf_counter(), time.thread_time(), 0, 0
     while count < most if most else time.perf_counter() - began < seconds:
         _, batch = next(batches)
-        tokens, count = tokens + int(batch.valid.sum()) + len(batch.expected), count + 1
+        size = batch.size if isinstance(batch, MaskedBatch) else int(batch.valid.sum()) + len(batch.expected)
+        tokens, count = tokens + size, count + 1
     took, own = time.perf_counter() - began, time.thread_time() - worked
     return Rate(tokens / took, 1000 * took / count, 1000 * own / count), count
 
@@ -80,6 +88,15 @@ def rate(start: Callable[[], Iterator], seconds: float, rounds: int = 3, skip: i
 
 def tell(what: str, found: Rate) -> None:
     print(f"{what:<52}{found.tokens / 1e6:8.2f} M/s{found.wait:10.2f} ms{found.own:10.2f} ms", flush=True)
+
+
+def masked(tokens: int, length: int, settings: PairSettings) -> MaskedBatches:
+    """Rows of a text of about this many tokens, in documents of ten sentences."""
+    texts = [line.source for line in invented(max(100, int(tokens / (0.8 * length * 1.2))), length)]
+    learned = wordpiece.learn(texts[:20_000], 8000)[0]
+    lines = [own for i, text in enumerate(texts) for own in ([text] if i % 10 else ["", text])]
+    text = read_text([Line(own, own, "text") for own in lines], learned, "paragraph")
+    return masked_batches(text, learned, settings, batch_tokens=16_384)
 
 
 def plans(pairs: int, budget: int) -> float:
@@ -114,6 +131,9 @@ def main() -> None:
                 f"{budget:,} slots, another process",
                 rate(lambda own=plain: in_processes(own, DataPosition()), asked.seconds),
             )
+        for name, settings in MASKED.items():
+            made = masked(asked.tokens, asked.length, settings)
+            tell(f"16,384 slots, masked words, {name}", rate(lambda own=made: own.start(DataPosition()), asked.seconds))
         for budget in (4096, 25_600):
             sampled = Batches(corpus, budget=budget, seed=1, sampling=0.1, vocabularies=pair)
             found, count = once(sampled.start(), asked.seconds)

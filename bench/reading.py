@@ -107,14 +107,12 @@ def main(words: Sequence[str] | None = None) -> int:
     top = argparse.ArgumentParser(
         prog="python -m bench.reading", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for name, what in (
-        ("prose", "sentences, with blank lines between documents"),
-        ("wiki", "WikiText"),
-        ("rows", "lines, or FILE:COLUMN of a table, that follow each other"),
-        ("sentences", "lines, or FILE:COLUMN of a table, that each stand alone"),
-        ("without", "texts made by this command, whose sentences are left out"),
-    ):
-        top.add_argument(f"--{name}", nargs="+", default=[], metavar="FILE", help=what)
+    files: dict = {"nargs": "+", "default": [], "metavar": "FILE"}
+    top.add_argument("--prose", **files, help="sentences, with blank lines between documents")
+    top.add_argument("--wiki", **files, help="WikiText")
+    top.add_argument("--rows", **files, help="lines, or FILE:COLUMN of a table, that follow each other")
+    top.add_argument("--sentences", **files, help="lines, or FILE:COLUMN of a table, that each stand alone")
+    top.add_argument("--without", **files, help="texts made by this command, whose sentences are left out")
     top.add_argument("--long", type=Path, metavar="FILE", help="for long documents of the prose")
     top.add_argument("--out", type=Path, required=True, metavar="FILE.xz")
     args = top.parse_args(words)

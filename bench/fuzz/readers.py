@@ -251,7 +251,7 @@ READERS: dict[str, Reader] = {
     "pairs": Reader(_pair_seeds, _read_pairs),
     "texts": Reader(lambda: [{name: data} for name, data in _packings("s", SOURCE).items()], _read_texts),
     "tables": Reader(_table_seeds, _read_table, ("text", "choices", "label", "A", "B", "1", "3"), refuses=True),
-    "conll": Reader(_one("a.conll", CONLL), _read_conll, ("B-PER", "I-PER", "E-PER", "S-LOC", "L-X", "U-X", "O", "B-", "-", "I"), refuses=True),
+    "conll": Reader(_one("a.conll", CONLL), _read_conll, ("B-PER", "I-PER", "E-PER", "S-LOC", "L-X", "U-X", "O", "B-", "-", "I", "#", "\t", "1-2"), refuses=True),
     "squad": Reader(_one("a.json", json.dumps(SQUAD).encode()), _read_squad, ("data", "paragraphs", "context", "qas", "answers")),
     "vectors": Reader(_vector_seeds, _read_vectors, ("3 4\n", "4 3\n", "1.0 ", "cat", "\x80\x04", "PK\x03\x04"), refuses=True),
     "glossary": Reader(lambda: [{"g.tsv": TERMS}, {"g.json": b'{"cat": "dog", "a b": "c"}'}], _read_glossary),

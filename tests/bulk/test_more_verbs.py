@@ -158,13 +158,21 @@ def test_words_of_a_conll_file_are_tagged(folders, tmp_path, check, monkeypatch)
     assert err.startswith("1 -DOCSTART- lines were skipped.")
 
 
+def test_words_with_spaces_are_written_with_tabs(folders, tmp_path, check):
+    sentences = [*([text] for text in TEXTS[1:]), ["the dog", "sees"]]  # the last one decides
+    path = write(tmp_path / "in.conll", ["\n".join([*(f"{word}\tO" for word in own), ""]) for own in sentences])
+    lines, _ = check("tag", folders / "tagger", "--conll", path, "--format", "conll")
+    tagged = load(folders / "tagger", "cpu", verb="tag").tag_words(sentences)
+    assert [line for line in lines if line] == [f"{one.text}\t{one.label}" for own in tagged for one in own.words]
+
+
 def test_a_broken_conll_file_is_told_before_anything_is_written(folders, tmp_path, capsys):
     path = write(tmp_path / "in.conll", [*("a O\n" for _ in range(600)), "b"])
     args = ["tag", str(folders / "tagger"), "--conll", path, "--word-column", "2", "--device", "cpu"]
     for out in ([], ["--out", str(tmp_path / "out")]):
         assert main([*args, *out]) == 1
         out, err = capsys.readouterr()
-        assert not out and err.startswith(f"heed: {path}, line 1201 has 1 column, and none for the word")
+        assert not out and err.startswith(f"heed: {path}, line 1201 has 1 column, but line 1 has 2 (separated by")
     assert not list(tmp_path.glob("out*"))
 
 

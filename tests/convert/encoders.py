@@ -1,5 +1,7 @@
 """Encoders of each family and head in the proportions of the published ones, with few layers, and all weights from N(0, 0.2)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import torch
@@ -7,6 +9,7 @@ from torch import nn
 
 from heed.models import MODELS
 from heed.models.package import Package
+from heed.nn.transformer import Layer
 from heed.vocabularies.folder import KINDS
 from heed.vocabularies.labels import Labels
 from tests.data.mixed import training
@@ -59,6 +62,38 @@ def package(system: str, head: str, **changes) -> Package:
         nn.init.normal_(weight, std=0.2)
     names = {"labels": Labels([f"label {i}" for i in range(labels)])} if labels else {}
     return Package(model, "any", {"text": text, **names}, {})
+
+
+@contextmanager
+def all_states(model: nn.Module) -> Iterator[list[torch.Tensor]]:
+    """Within this block, collect what each layer of an encoder gives, after what the first one gets."""
+    states: list[torch.Tensor] = []
+
+    def keep(layer, inputs, output) -> None:
+        states.extend([*([] if states else inputs[:1]), output])
+
+    hooks = [own.register_forward_hook(keep) for own in model.modules() if type(own) is Layer]
+    try:
+        yield states
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def key_counts(random: torch.Tensor, size: int) -> torch.Tensor:
+    """How often each key counts for each query of a BigBird with blocks of this size: the first and the last block see all once,
+    others those two and their neighbours once, and each of their `random` blocks (head, block, number) once more.
+    """
+    heads, middle, _ = random.shape
+    counts = torch.zeros(heads, middle + 2, middle + 2)
+    for block in range(middle + 2):
+        alone = block in (0, middle + 1)
+        counts[:, block, list(range(middle + 2) if alone else {0, block - 1, block, block + 1, middle + 1})] = 1
+    for head in range(heads):
+        for block in range(middle):
+            for drawn in random[head, block].tolist():
+                counts[head, block + 1, drawn] += 1
+    return counts.repeat_interleave(size, dim=1).repeat_interleave(size, dim=2)
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:

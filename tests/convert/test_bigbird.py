@@ -3,10 +3,11 @@
 import pytest
 import torch
 import transformers
+from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention
 
 from heed.convert import huggingface
 from heed.nn.attention import record
-from tests.convert.encoders import draw, package
+from tests.convert.encoders import all_states, draw, key_counts, package
 
 SPARSE = {"dropout": 0.0, "attention_dropout": 0.0}
 
@@ -18,50 +19,67 @@ def both(tmp_path, **changes):
     return own.model.double(), theirs
 
 
-def compare(ours, theirs, length, padded=True):
+@pytest.fixture
+def drawn(monkeypatch):
+    """The random blocks of transformers, layer by layer."""
+    found, usual = [], BigBirdBlockSparseAttention._create_rand_mask_from_inputs
+
+    def create(one, other, random, *rest):
+        found.append(random[0])
+        return usual(one, other, random, *rest)
+
+    monkeypatch.setattr(BigBirdBlockSparseAttention, "_create_rand_mask_from_inputs", staticmethod(create))
+    return found
+
+
+def compare(ours, theirs, length, drawn, padded=True):
+    """States and attentions of all layers. Of a block that counts several times, transformers shows one weight and we their sum."""
     tokens = draw(2, length)
     valid = torch.arange(length) < torch.tensor([[length], [length - 20 if padded else length]])
     with torch.no_grad():
-        expected = theirs(tokens.masked_fill(~valid, 0), attention_mask=valid.long(), output_attentions=True)
+        expected = theirs(
+            tokens.masked_fill(~valid, 0),
+            attention_mask=valid.long(),
+            output_attentions=True,
+            output_hidden_states=True,
+        )
         with record(ours) as maps:
             ours.encode_text(tokens, valid)
-        found = ours.encode_text(tokens, valid)
-    torch.testing.assert_close(found[valid], expected.last_hidden_state[valid], rtol=0, atol=1e-10)
-    return [own[:, :, :, : tokens.shape[1]].transpose(1, 2)[valid] for own in maps], [
-        own[:, :, :length, :length].transpose(1, 2)[valid] for own in expected.attentions
-    ]
-
-
-@pytest.mark.parametrize("length", [61, 64])
-def test_states_and_attentions_in_training_are_theirs(tmp_path, length):
-    ours, theirs = both(tmp_path)
-    for mine, other in zip(*compare(ours.train(), theirs.train(), length), strict=True):
-        torch.testing.assert_close(mine, other, rtol=0, atol=1e-10)
+        with all_states(ours) as states:
+            ours.encode_text(tokens, valid)
+    for mine, other in zip(states, expected.hidden_states, strict=True):
+        torch.testing.assert_close(mine[valid], other[:, :length][valid], rtol=0, atol=1e-10)
+    counts = [key_counts(random, ours.config.block)[:, :length, :length] for random in drawn] or [1] * len(maps)
+    for mine, other, count in zip(maps, expected.attentions, counts, strict=True):
+        other = count * other[:, :, :length, :length]
+        torch.testing.assert_close(mine.transpose(1, 2)[valid], other.transpose(1, 2)[valid], rtol=0, atol=1e-10)
+    return counts
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_the_random_blocks_of_the_papers_lengths_are_theirs(tmp_path, mode):
-    ours, theirs = both(tmp_path, block=64, random_blocks=3, max_length=1024, layers=1)
-    (mine,), (other,) = compare(getattr(ours, mode)(), getattr(theirs, mode)(), 1024)
-    torch.testing.assert_close(mine.sum(-1), torch.ones_like(mine.sum(-1)), rtol=0, atol=1e-10)
-    assert (mine > other - 1e-10).all(), (
-        "of a block that is drawn twice, transformers shows one weight and we their sum"
-    )
-
-
-def test_outside_of_training_the_first_block_counts_once_more_for_each_random_one(tmp_path):
-    """Transformers shows the weight of one of the copies, and we their sum."""
+@pytest.mark.parametrize("length", [61, 64])
+def test_states_and_attentions_are_theirs(tmp_path, drawn, length, mode):
     ours, theirs = both(tmp_path)
-    for mine, other in zip(*compare(ours.eval(), theirs.eval(), 64, padded=False), strict=True):
-        mine, other = (part.unflatten(0, (2, 64))[:, 4:-4] for part in (mine, other))
-        torch.testing.assert_close(mine[..., :4], 3 * other[..., :4], rtol=0, atol=1e-10)
-        torch.testing.assert_close(mine[..., 4:], other[..., 4:], rtol=0, atol=1e-10)
+    for padded in (True, False):
+        drawn.clear()
+        counts = compare(getattr(ours, mode)(), getattr(theirs, mode)(), length, drawn, padded)
+        assert all((count[:, 4:-4, :4] == (1 if mode == "train" else 3)).all() for count in counts)
 
 
-def test_full_attention_can_be_chosen_and_is_theirs(tmp_path):
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_the_random_blocks_of_the_papers_lengths_are_theirs(tmp_path, drawn, mode):
+    ours, theirs = both(tmp_path, block=64, random_blocks=3, max_length=1024, layers=1)
+    [counts] = compare(getattr(ours, mode)(), getattr(theirs, mode)(), 1024, drawn)
+    assert counts.max() == (
+        2 if mode == "train" else 4
+    )  # in training some blocks near the end are drawn that are seen anyway
+
+
+def test_full_attention_can_be_chosen_and_is_theirs(tmp_path, drawn):
     ours, theirs = both(tmp_path, sparse=False)
-    for mine, other in zip(*compare(ours.eval(), theirs.eval(), 64), strict=True):
-        torch.testing.assert_close(mine, other, rtol=0, atol=1e-10)
+    for padded in (True, False):
+        compare(ours.eval(), theirs.eval(), 64, drawn, padded)
+    assert not drawn
 
 
 def test_what_transformers_does_not_have_is_not_written(tmp_path):

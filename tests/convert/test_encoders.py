@@ -1,7 +1,8 @@
-"""Encoders between heed and transformers: equal numbers for every head, and weights to the bit."""
+"""Encoders between heed and transformers: equal numbers for every head, from the embeddings to the loss, and weights to the bit."""
 
 import json
 import warnings
+from contextlib import contextmanager
 from functools import cache
 
 import pytest
@@ -15,7 +16,7 @@ from heed.models.bigbird import BigBird
 from heed.models.encoder_heads import HEADS
 from heed.nn.attention import record
 from heed.vocabularies import files
-from tests.convert.encoders import CASES, draw, package
+from tests.convert.encoders import CASES, all_states, draw, key_counts, package
 
 FULL, LONG = 20, 61  # lengths: full attention in every model, sparse attention in BigBird
 IGNORED = -100
@@ -45,8 +46,8 @@ def theirs(folder, name):
     return kind.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
 
 
-def close(one, other, most=1e-10):
-    torch.testing.assert_close(one, other, rtol=0, atol=most)
+def close(one, other):
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
 
 
 def batch(own, head, length, padded):
@@ -107,11 +108,11 @@ def loss(head, found, valid, labels):
         return (F.cross_entropy(found["start_logits"], labels["start_positions"])
                 + F.cross_entropy(found["end_logits"], labels["end_positions"])) / 2  # fmt: skip
     if head == "replaced":
-        return F.binary_cross_entropy_with_logits(found["logits"][valid], labels["labels"][valid].float())
+        return F.binary_cross_entropy_with_logits(found["logits"][valid], labels["labels"][valid].double())
     words = found.get("prediction_logits", found.get("logits"))
     goal = labels["labels"]
     if head == "causal":
-        words, goal = words[:, :-1].float(), goal[:, 1:]  # in single precision there
+        words, goal = words[:, :-1], goal[:, 1:]
     first = F.cross_entropy(words.flatten(0, -2), goal.flatten(), ignore_index=IGNORED)
     if head == "pretraining":
         [pairs] = [own for name, own in found.items() if name != "prediction_logits"]
@@ -121,54 +122,65 @@ def loss(head, found, valid, labels):
 
 
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
-def test_predictions_and_losses_are_theirs(pair, padded):
+def test_predictions_losses_states_and_attentions_are_theirs(pair, padded, monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)  # they have some losses in single precision
     own, other, _ = pair
     sparse = type(own.model) is BigBird and own.model.config.head != "causal"  # theirs would see what comes later
     for length in (LONG, FULL) if sparse else (FULL,):
-        check_predictions(own, other, length, padded)
+        check_model(own, other, length, padded)
 
 
-def check_predictions(own, other, length, padded):
+def check_model(own, other, length, padded):
     head = own.model.config.head
     tokens, valid, segments = batch(own, head, length, padded)
     labels = {} if head == "none" else targets(own, head, tokens, valid)
     if type(own.model) is BigBird:
         other.base_model.set_attention_type("block_sparse")  # a short text has switched it off for good
-    with torch.inference_mode():
-        expected = other(tokens, attention_mask=valid.long(), token_type_ids=segments, **labels)
-        found = outputs(own.model, head, tokens, valid, segments)
-    others = {name for name, value in expected.items() if value is not None} - {"loss", "past_key_values"}
-    assert found.keys() == others
+        if length == FULL:
+            other(tokens, attention_mask=valid.long())  # switches it off, with modules whose outputs are not collected
+    with torch.inference_mode(), attentions(other) as their_maps:
+        expected = other(
+            tokens, attention_mask=valid.long(), token_type_ids=segments, output_hidden_states=True, **labels
+        )
+        with all_states(own.model) as states:
+            found = outputs(own.model, head, tokens, valid, segments)
+        with record(own.model) as maps:
+            outputs(own.model, head, tokens, valid, segments)
+    others = {name for name, value in expected.items() if value is not None}
+    assert found.keys() == others - {"loss", "past_key_values", "hidden_states"}
     for name, value in found.items():
         at = valid if value.shape[: valid.ndim] == valid.shape else ...
         close(value[at], expected[name][at])
     if head != "none":
-        close(loss(head, found, valid, labels), expected.loss, 1e-6 if expected.loss.dtype is torch.float32 else 1e-10)
-
-
-@pytest.mark.parametrize("pair", [case for case in CASES if case[1] in ("none", "causal")], indirect=True, ids="-".join)
-def test_hidden_states_and_attentions_are_theirs(pair):
-    own, other, _ = pair
-    tokens, valid, segments = batch(own, "none", FULL, True)
-    layers = [layer for layer in own.model.modules() if type(layer).__name__ == "Layer"]
-    states = []
-    with torch.inference_mode():
-        expected = other(
-            tokens,
-            attention_mask=valid.long(),
-            token_type_ids=segments,
-            output_hidden_states=True,
-            output_attentions=True,
-        )
-        hooks = [layer.register_forward_hook(lambda *call: states.append(call[-1])) for layer in layers]
-        with record(own.model) as maps:
-            own.model.encode_text(tokens, valid, segments)
-        [hook.remove() for hook in hooks]
-    assert len(states) == len(maps) == own.model.config.layers == len(expected.attentions)
-    for mine, their in zip(states, expected.hidden_states[1:], strict=True):
-        close(mine[valid], their[valid])
-    for mine, their in zip(maps, expected.attentions, strict=True):
+        assert expected.loss.dtype is torch.float64
+        close(loss(head, found, valid, labels), expected.loss)
+    valid = valid.flatten(0, -2)  # each choice is a text
+    assert len(maps) == len(states) - 1 == own.model.config.layers
+    for mine, their in zip(states, expected.hidden_states, strict=True):
+        close(mine[valid], their[:, :length][valid])
+    counts = sparse_counts(own.model.config, length) if length == LONG else 1
+    for mine, their in zip(maps, their_maps, strict=True):
+        their = counts * their[:, :, :length, :length]  # they show one weight of a block that counts several times
         close(mine.transpose(1, 2)[valid], their.transpose(1, 2)[valid])
+
+
+@contextmanager
+def attentions(model):
+    """Within this block, collect what the attentions of a model of transformers show."""
+    maps = []
+    own = [part for name, part in model.named_modules() if name.endswith((".self", "albert_layers.0.attention"))]
+    hooks = [part.register_forward_hook(lambda *call: maps.append(call[-1][1])) for part in own]
+    try:
+        yield maps
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def sparse_counts(config, length):
+    """How often each key counts: outside of training the first block stands for each random one."""
+    first = torch.zeros(config.heads, -(-length // config.block) - 2, config.random_blocks, dtype=torch.long)
+    return key_counts(first, config.block)[:, :length, :length]
 
 
 @pytest.mark.parametrize("writer", ["heed", "transformers"])

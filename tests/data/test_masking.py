@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heed.data.masking import LONGEST, Masking, ordinary_ids, word_starts
+from heed.data.masking import LONGEST, Masking, ordinary_ids, uniform, word_starts
 from heed.vocabularies import wordpiece
 from tests.data.mixed import training
 
@@ -101,3 +101,29 @@ def test_shares_that_cannot_be_are_refused(options, says):
     with pytest.raises(ValueError) as error:
         Masking(MASK, np.ones(VOCAB, dtype=bool), **options)
     assert str(error.value) == says
+
+
+def test_numbers_of_a_row_depend_on_nothing_but_the_seed_and_the_row():
+    drawn = uniform((1, 2), np.arange(2000), 50)
+    assert np.array_equal(drawn[[7, 3]], uniform((1, 2), np.array([7, 3]), 50))
+    assert np.array_equal(drawn[:, :9], uniform((1, 2), np.arange(2000), 9))
+    assert len(np.unique(np.concatenate([drawn, uniform((1, 3), np.arange(2000), 50)]))) == 200_000
+    assert drawn.min() >= 0 and drawn.max() < 1
+    counts = np.histogram(drawn, 20, (0, 1))[0]
+    assert (abs(counts - 5000) < 5 * np.sqrt(5000)).all()
+    for one, other in ((drawn[:, :-1], drawn[:, 1:]), (drawn[:-1], drawn[1:])):  # neighbours are independent
+        assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)
+
+
+def test_all_rows_at_once_are_what_each_is_alone():
+    random = np.random.default_rng(5)
+    masking = Masking(MASK, np.arange(VOCAB) >= SPECIAL)
+    rows = random.integers(0, VOCAB, (20, LENGTH))
+    rows[4, 30:] = 0  # special tokens, as padding is
+    drawn = random.random((20, masking.draws(LENGTH)))
+    source, places, hidden = masking.rows(rows, drawn)
+    assert hidden[4].sum() < 6 < hidden[5].sum()
+    for i in range(20):
+        one = masking.rows(rows[i : i + 1], drawn[i : i + 1])
+        assert all(np.array_equal(part[i], own[0]) for part, own in zip((source, places, hidden), one, strict=True))
+        assert (rows[i, places[i, hidden[i]]] >= SPECIAL).all()

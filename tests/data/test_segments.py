@@ -27,7 +27,7 @@ def document_of(own, token):
 
 def rows(source, epoch=0, seed=3):
     planned = source.plan(seed, epoch)
-    return [source.make(row, np.random.default_rng(i)) for i, row in enumerate(planned)]
+    return [source.make(row, (i,)) for i, row in enumerate(planned)]
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -57,8 +57,8 @@ def test_packed_rows_begin_with_sentences_and_are_as_full_as_they_can_be():
         length = segments.lengths[np.flatnonzero(own.ids[segments.starts] == following[0])[0]]
         other = document_of(own, following[0]) != document_of(own, row.parts[0][-1])
         assert row.parts[0][0] in firsts and len(row.parts[0]) + other + length > room
-    starts = np.concatenate([row.starts[0] for row in found])
-    assert set(np.concatenate([row.parts[0] for row in found])[starts]) == firsts | {LAST}
+    starts = [token for row in found for token in row.parts[0][row.starts[0]].tolist()]
+    assert set(starts) == firsts | {LAST}
 
 
 def test_long_sentences_are_split_into_equal_parts_and_nothing_is_lost():
@@ -121,7 +121,7 @@ def test_two_texts_are_swapped_half_of_the_time():
 def test_pairs_are_gathered_to_the_length_and_cut_to_it():
     _, source, planned = pairs("order", documents=400, short=0.0)
     cut, total = source.tokens_cut(planned)
-    found = [source.make(row, np.random.default_rng(i)) for i, row in enumerate(planned)]
+    found = [source.make(row, (i,)) for i, row in enumerate(planned)]
     sizes = np.array([sum(map(len, row.parts)) for row in found])
     assert sizes.max() == 40 and sizes.sum() == total - cut and (sizes == 40).mean() > 0.5
     for row in found:

@@ -104,31 +104,74 @@ def read(folder, text, **options):
 def test_columns_are_read_by_their_numbers_and_documents_are_counted(tmp_path):
     text = "-DOCSTART- -X- O O\n\nEU NNP I-NP B-ORG\nsays\tVBZ  O O\n\n\n-DOCSTART- -X- O O\n\na\u00a0b NN O O\n"
     found = read(tmp_path, text)
-    assert found.documents == 2
-    assert [(one.words, one.labels, one.line) for one in found.sentences] == [
-        (("EU", "says"), ("B-ORG", "O"), 3),
-        (("a\u00a0b",), ("O",), 9),
+    assert found.skipped == {"documents": 2}
+    assert [(one.words, one.labels, one.lines) for one in found.sentences] == [
+        (("EU", "says"), ("B-ORG", "O"), (3, 4)),
+        (("a\u00a0b",), ("O",), (9,)),
     ]
     assert read(tmp_path, text, word=2, label=3).sentences[0][:2] == (("NNP", "VBZ"), ("I-NP", "O"))
     assert read(tmp_path, "a\nb\n", label=None).sentences[0][:2] == (("a", "b"), ())
 
 
 def test_a_file_is_read_sentence_by_sentence(tmp_path):
-    path, documents = tmp_path / "x.conll", Counter()
+    path, skipped = tmp_path / "x.conll", Counter()
     path.write_text("-DOCSTART-\n\na O\nb O\n\nc O\nbroken\n", "utf-8")
-    found = conll.stream(path, documents=documents)
-    assert next(found).words == ("a", "b") and documents.total() == 1
+    found = conll.stream(path, skipped=skipped)
+    assert next(found).words == ("a", "b") and skipped.total() == 1
     with pytest.raises(ValueError, match="line 7 has 1 column"):
         next(found)
+
+
+def test_a_word_may_contain_spaces_if_tabs_separate_the_columns(tmp_path):
+    [found] = read(tmp_path, "New  York \tNNP\tB-LOC\nis\t\t O\n").sentences
+    assert found[:2] == (("New  York", "is"), ("B-LOC", "O"))
+    assert read(tmp_path, "New B-LOC\t\nYork\tI-LOC\n").sentences[0].words == ("New", "York")  # the tab ends the line
+
+
+def test_comments_before_a_sentence_are_skipped_and_hashes_are_words(tmp_path):
+    text = "# id 1 x\tlang=en\n# B-X\n# I-X\na O\n\n#begin document (x); part 000\n#tag O\n\n#end\n"
+    found = read(tmp_path, text)
+    assert [(one.words, one.labels, one.lines) for one in found.sentences] == [
+        (("#", "#", "a"), ("B-X", "I-X", "O"), (2, 3, 4)),
+        (("#tag",), ("O",), (7,)),
+    ]
+    assert found.skipped == {"comments": 3}
+    assert read(tmp_path, "# text = a b\n# id = 1\na\tO\n").skipped["comments"] == 2
+    assert read(tmp_path, "# B-X\n#c O\n").sentences[0].words == ("#", "#c")  # all lines are words
+    with pytest.raises(ValueError, match=r"line 2 has 4 columns, but line 1 has 2 \(separated by spaces, so a word"):
+        read(tmp_path, "a O\n# text = b\nb O\n")
+
+
+def test_the_words_of_conll_u_are_those_with_whole_numbers(tmp_path):
+    rows = [("1-2", "don't", "_"), ("1", "do", "AUX"), ("2", "not", "PART"), ("2.1", "see", "VERB")]
+    rest = "\t_" * 6
+    text = "# text = don't\n" + "".join(f"{number}\t{word}\t_\t{tag}{rest}\n" for number, word, tag in rows)
+    found = read(tmp_path, text, word=2, label=4)
+    [sentence] = found.sentences
+    assert sentence[:2] == (("do", "not"), ("AUX", "PART")) and found.skipped == {"comments": 1, "ranges": 2}
+    assert sentence.location(1).endswith("x.conll, line 4")
+    assert read(tmp_path, "1-2\tdon't\tO\n1\tx\tO\n").sentences[0].words == ("1-2", "1")
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         (
-            "EU B-ORG\nsays\n",
-            r"x\.conll, line 2 has 1 column, and none for the label \(column -1\): fix the line",
+            "EU\nsays O\n",
+            r"x\.conll, line 1 has 1 column, and none for the label \(column -1\): fix the line",
         ),
+        (
+            "EU NNP B-ORG\n\nNew York NNP O\n",
+            r"x\.conll, line 3 has 4 columns, but line 1 has 3 \(separated by spaces, so a word that contains one needs",
+        ),
+        (
+            "EU\tB-ORG\nsays\n",
+            r"x\.conll, line 2 has 1 column, but line 1 has 2 \(separated by tabs\): all lines need as many; fix the one",
+        ),
+        ("EU\tB-ORG\nsays\t\n", r"x\.conll, line 2 has no label, column 2 is empty: fix the line, or choose another"),
+        ("EU\tB-ORG\n\tO\n", r"x\.conll, line 2 has no word, column 1 is empty"),
+        ("EU\tB-ORG\nEU B-ORG\n", r"x\.conll, line 2 has 1 column, but line 1 has 2"),
+        ("# B-ORG\nEU NNP B-ORG\nsays O\n", r"x\.conll, line 3 has 2 columns, but line 2 has 3"),
         (
             "EU B-ORG\n\nsays I-ORG\n",
             r"x\.conll, line 3: I-ORG follows the beginning of the sentence, and cannot begin an entity in",

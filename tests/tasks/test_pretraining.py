@@ -16,6 +16,7 @@ from heed.data.pretraining import PairSettings, masked_batches
 from heed.data.readers import Line
 from heed.data.segments import read_text
 from heed.evaluation.masked_words import measure_masked, measure_replaced, replaced_scores, sample_words
+from heed.runs import recipe as recipes
 from heed.tasks import TASKS
 from heed.tasks.masked import MaskedLoss
 from heed.tasks.replaced_tokens import ReplacedTokensLoss
@@ -213,3 +214,38 @@ def test_a_model_without_a_mask_learns_no_denoising_that_needs_one(settings, ref
         ValueError, match=r"runs/x has a vocabulary without a mask token, which denoising needs: start from a"
     ):
         task.check_base(recipe, base)
+
+
+@pytest.mark.parametrize(
+    ("valid", "document", "says"),
+    [
+        ([], "file", r"but the last 16 lines, set aside for validation, are a single document \(task.document is 'file'\).* set data\.valid_source to two or more files"),
+        ([], "paragraph", r"but the last 16 lines, .* a single document .* set data\.valid_source to a text of two or more documents"),
+        (["a.txt"], "file", r"but the validation text is a single document .* to two or more files"),
+        (["a.txt", "b.txt"], "file", ""),
+        ([], "line", ""),
+    ],
+)  # fmt: skip
+def test_pairs_of_other_documents_need_two_documents_to_validate_on(tmp_path, valid, document, says):
+    for i, name in enumerate(("a.txt", "b.txt")):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in training()[80 * i : 80 * i + 80]), "utf-8")
+    paths = {
+        "source": [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")],
+        "valid_source": [str(tmp_path / name) for name in valid],
+    }
+    model = {"name": "bert", "dim": 16, "heads": 2, "hidden": 24, "layers": 1, "max_length": 32}
+    task = {"name": "masked", "pair": "next", "document": document, "length": 32}
+    made = recipes.parse(
+        {"model": model, "task": task, "data": paths, "subwords": {"size": 400}, "training": {"steps": 1}}
+    )
+    told = []
+
+    def prepare():
+        return made.task.prepare(made, None, lambda what, done: told.append(what))
+
+    if says:
+        with pytest.raises(ValueError, match=f"task.pair is 'next', {says}"):
+            prepare()
+        assert set(told) <= {"counting", "reading"}  # nothing is encoded
+    else:
+        assert made.task.validation(made, prepare()).size

@@ -119,6 +119,8 @@ def test_what_is_left_out_mended_or_split_is_counted(tmp_path):
     [
         (["a B-X\nb I-Y\n"], ["a B-X\n"], {}, r"train\.conll, line 2: I-Y follows B-X"),
         (["a B-X\nb\n"], ["a B-X\n"], {}, r"train\.conll, line 2 has 1 column"),
+        (["a B-X\nb c O\n"], ["a B-X\n"], {"repair": True}, r"train\.conll, line 2 has 3 columns, but line 1 has 2"),
+        (["a I-X\nb B-Y\n"], ["a B-X\n"], {"scheme": "plain"}, r"valid\.conll, line 1: 'B-X' is not a label of this model; its labels are B-Y, I-X"),
         (["a B-X\n"], ["a B-X\n", "b B-Z\n"], {}, r"valid\.conll, line 3: 'B-Z' is not a label of this model; its labels are O, B-X, I-X"),
         (["a B-X\n"], ["a I-X\n"], {}, r"valid\.conll, line 1: I-X follows the beginning"),
         (["a B-X\n"], ["-DOCSTART- O\n"], {}, r"valid\.conll has no sentences: each line should be"),
@@ -130,6 +132,62 @@ def test_what_is_wrong_in_a_conll_file_is_told_with_its_line(tmp_path, train_lin
     with pytest.raises(ValueError, match=says):
         recipe = tagging_recipe(tmp_path, train_lines, valid_lines, **task)
         recipe.task.validation(recipe, prepare(recipe))
+
+
+CHUNKS = [f"{name} I-NP\nsees B-VP\n{name} B-NP\n. O\n" for name in ("Ann", "Bo", "Cho")]
+
+
+def test_plain_labels_with_prefixes_are_learned_as_they_are(tmp_path, capsys):
+    recipe = tagging_recipe(tmp_path, CHUNKS * 4, CHUNKS, scheme="plain")
+    prepared = prepare(recipe)
+    names = prepared.processors["labels"].names
+    assert names == ["B-NP", "B-VP", "I-NP", "O"]
+    read = [[names[mark - 1] for mark in prepared.train.target[i] if mark] for i in range(len(prepared.train))]
+    assert sorted(read) == [["I-NP", "B-VP", "B-NP", "O"]] * 12
+    note = recipe.task.notes(recipe, prepared, None, 32)[0]
+    assert (
+        note
+        == "The labels have prefixes, which task.scheme = 'plain' leaves as they are; the model learns B-NP, B-VP, I-NP, O."
+    )
+    assert recipe.task.validation(recipe, prepared).expected == [["I-NP", "B-VP", "B-NP", "O"]] * 3
+    run = tmp_path / "run"
+    assert train(recipe, run).how == "finished"
+    assert main(["evaluate", str(run), "--conll", recipe.data.valid[0], "--samples", "9"]) == 0
+    assert "3 sentences, 12 words" in capsys.readouterr().out
+    further = tagging_recipe(tmp_path, CHUNKS, CHUNKS).task.read(recipe, open_package(run))
+    assert further.scheme == "unchanged" and further.reading  # a tagger that is trained further keeps its scheme
+    (tmp_path / "bio.conll").write_text("Ann B-NP\nAnn I-NP\n", "utf-8")
+    assert main(["evaluate", str(run), "--conll", str(tmp_path / "bio.conll"), "--samples", "9"]) == 0
+    (tmp_path / "other.conll").write_text("Ann B-PP\n", "utf-8")
+    assert main(["evaluate", str(run), "--conll", str(tmp_path / "other.conll")]) == 1
+    assert "other.conll, line 1: 'B-PP' is not a label of this model" in capsys.readouterr().err
+
+
+def test_what_was_repaired_in_training_is_repaired_in_evaluation_and_counted(tmp_path, capsys):
+    broken = ["Ann B-PER\nBonn I-LOC\n", *SENTENCES]
+    recipe = tagging_recipe(tmp_path, broken * 2, broken, repair=True)
+    prepared = prepare(recipe)
+    summary = recipe.task.data_summary(prepared)
+    assert summary == "14 sentences to train on; 14 sentences with repaired labels (task.repair)."
+    assert "7 validation sentences with repaired labels (task.repair)." in recipe.task.notes(recipe, prepared, None, 32)
+    run, path = str(tmp_path / "run"), recipe.data.valid[0]
+    assert train(recipe, tmp_path / "run").how == "finished"
+    capsys.readouterr()
+    words = ["evaluate", run, "--conll", path, "--samples", "9", "--json", str(tmp_path / "scores.json")]
+    assert main(words) == 0
+    said = "7 of 7 sentences have repaired labels (as in training, task.repair)."
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert json.loads((tmp_path / "scores.json").read_text("utf-8"))["repaired"] == 7
+    assert train(tagging_recipe(tmp_path, SENTENCES, SENTENCES), tmp_path / "strict").how == "finished"
+    conll(tmp_path, "valid.conll", broken)
+    words = ["evaluate", str(tmp_path / "strict"), *words[2:]]
+    assert main(words) == 1
+    assert (
+        "valid.conll, line 2: I-LOC follows B-PER, and cannot begin an entity in BIO; fix the label, or give --repair (read as BIO)"
+        in capsys.readouterr().err
+    )
+    assert main([*words, "--repair"]) == 0
+    assert "7 of 7 sentences have repaired labels (--repair)." in " ".join(capsys.readouterr().err.split())
 
 
 CONTEXT = "Ann sees Seoul. Bo sees Bonn."
@@ -165,13 +223,42 @@ def test_an_answer_that_is_not_where_it_says_is_left_out_or_refused(tmp_path):
     summary = recipe.task.data_summary(prepared)
     assert summary.startswith("3 questions to train on; 1 skipped because the answer is not at the stated position")
     note, seen = recipe.task.notes(recipe, prepared, None, 32)
-    assert note == "Skipped, for example: question d: its answer is 'Bonn', but at 3 the context has ' see'."
+    assert (
+        note == "Skipped, for example: train.json, question d: its answer is 'Bonn', but at 3 the context has ' see'."
+    )
     assert seen.startswith("4 of 4 validation texts are also in the training data")
-    with pytest.raises(ValueError, match=r"question d: its answer is 'Bonn'.*\(such questions: 1\)"):
+    with pytest.raises(ValueError, match=r"train\.json, question d: its answer is 'Bonn'.*\(such questions: 1\)"):
         prepare(answering_recipe(tmp_path, questions, misaligned="refuse"))
     (tmp_path / "test.json").write_text(json.dumps(article([{"id": "e", "question": "Who?"}])), "utf-8")
     with pytest.raises(ValueError, match=r"test\.json, question e has no answers: it comes from a test set"):
         prepare(answering_recipe(tmp_path, GOOD, valid=[str(tmp_path / "test.json")]))
+
+
+def test_all_answers_that_are_elsewhere_are_told_as_what_they_are(tmp_path):
+    questions = [asked("d", "Where?", "Bonn", 3), asked("e", "Who?", "Ann", 5)]
+    says = r"train\.json, question d: its answer is 'Bonn', but at 3 .* it is the same with all 2 training questions"
+    for more in ({}, {"valid": []}):
+        with pytest.raises(ValueError, match=says):
+            prepare(answering_recipe(tmp_path, questions, **more))
+    with pytest.raises(
+        ValueError, match=r"3 examples \(and 1 were skipped\) are too few to set any aside: set data\.valid"
+    ):
+        prepare(answering_recipe(tmp_path, [*GOOD, questions[0]], valid=[]))
+
+
+def test_answers_that_are_elsewhere_are_counted_in_validation_and_evaluation(tmp_path, capsys):
+    recipe = answering_recipe(tmp_path, GOOD)
+    (tmp_path / "valid.json").write_text(json.dumps(article([*GOOD, asked("d", "Where?", "Bonn", 3)])), "utf-8")
+    said = (
+        "1 of 4 questions have an answer that is not at the stated position, for example question d: its answer is 'Bonn', "
+        "but at 3 the context has ' see'; they count"
+    )
+    notes = recipe.task.notes(recipe, prepare(recipe), None, 32)
+    assert f"Validation: {said} towards the scores, not towards the loss." in notes
+    assert train(recipe, tmp_path / "run").how == "finished"
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "run"), "--squad", str(tmp_path / "valid.json"), "--samples", "9"]) == 0
+    assert f"{said}, since scores compare texts." in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_threshold_is_chosen_on_validation_and_kept_and_scores_say_both_kinds(tmp_path, capsys):

@@ -160,7 +160,7 @@ def evaluate(args: argparse.Namespace) -> int:
     """Score the answers to questions."""
     import numpy as np
 
-    from heed.cli.common import open_product, write_lines
+    from heed.cli.common import errors, open_product, write_lines
     from heed.cli.scores import show_scores
     from heed.cli.seen import show_seen_texts
     from heed.data import squad
@@ -183,6 +183,9 @@ def evaluate(args: argparse.Namespace) -> int:
     scores = [answer_scores([one.text for one in own], expected) for own in found]
     how, what = measure if answerable.all() else measure_both, f"{len(questions):,} questions"
     show_scores(args, how, scores, answerable, what, {"trained_on": seen})
+    if wrong := squad.misaligned_answers(questions):
+        line = f"{wrong}; they count, since scores compare texts."
+        errors().print(line, style="dim", markup=False, highlight=False)
     if args.out:
         texts = {one.id: own.text for one, own in zip(questions, found[0], strict=True)}
         write_lines([json.dumps(texts, ensure_ascii=False, indent=2)], args.out)

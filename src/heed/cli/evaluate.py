@@ -56,6 +56,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_context(parser)
     add_table(parser, "for a classifier: texts and labels")
     add_conll(parser, "for a tagger: words and labels, in a CoNLL file")
+    option(
+        "--repair",
+        action="store_true",
+        help="for a tagger: repair labels that violate their scheme, as conlleval does (always, if it was trained with task.repair)",
+    )
     option("--squad", metavar="FILE", help="for question answering: a SQuAD JSON file")
     add_images(parser)
     option("--against", metavar="SYSTEM", help="another model or file of translations to compare with")

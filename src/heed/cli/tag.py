@@ -3,8 +3,9 @@
 import argparse
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -65,23 +66,31 @@ def run(args: argparse.Namespace) -> int:
     if args.conll and args.pieces:
         raise ValueError("--pieces labels the subwords of plain text and cannot be combined with --conll")
     check_resume(args, bool(args.input or args.conll), "--input FILE or --conll FILE")
-    tagger, documents = open_product(args, "tag"), Counter()
+    tagger, skipped = open_product(args, "tag"), Counter()
+    between = _separator(tagger.labels)
     if args.conll:
         path, words = Path(args.conll), column(args, tagger, "word")
-        for _ in conll.stream(path, words, None, documents):  # once in advance: errors appear before any output
-            pass
+        for one in conll.stream(path, words, None, skipped):  # once in advance: errors appear before any output
+            between = between if between == "\t" else _separator(one.words)
         sentences = (one.words for one in conll.stream(path, words, None))
-        notes = _tag(tagger, sentences, tagger.read_words, args, {"word": words})
+        notes = _tag(tagger, sentences, tagger.read_words, args, {"word": words}, between)
     else:
-        texts = args.text or stream_lines(args.input)
-        notes = _tag(tagger, texts, partial(tagger.read, pieces=args.pieces), args, {"pieces": args.pieces})
+        texts, read = args.text or stream_lines(args.input), partial(tagger.read, pieces=args.pieces)
+        notes = _tag(tagger, texts, read, args, {"pieces": args.pieces}, between)
     total = map(sum, zip(*notes, strict=True)) if notes else (0, 0, 0)
-    for sentence in remarks(*total, documents.total()):
+    for sentence in remarks(*total, skipped):
         errors().print(f"[dim]{sentence}[/]", highlight=False)
     return 0
 
 
-def _tag(tagger: Any, items: Iterable[Any], read: Callable, args: argparse.Namespace, options: dict) -> list:
+def _separator(cells: Iterable[str]) -> str:
+    """What separates the columns of CoNLL: tabs if a cell contains a space."""
+    return "\t" if any(" " in cell for cell in cells) else " "
+
+
+def _tag(
+    tagger: Any, items: Iterable[Any], read: Callable, args: argparse.Namespace, options: dict, between: str
+) -> list:
     """Tag texts, or sentences of words; what `counts` finds in each chunk."""
     from heed.bulk import command
     from heed.data.staged import Stages, chunks
@@ -90,7 +99,7 @@ def _tag(tagger: Any, items: Iterable[Any], read: Callable, args: argparse.Names
     def finish(prepared: tuple, found: Any) -> command.Noted:
         before, own = prepared
         tagged = tagger.finish(own, found)
-        return command.Noted(command.as_bytes(_lines(tagged, args.format, before)), counts(tagged))
+        return command.Noted(command.as_bytes(_lines(tagged, args.format, before, between)), counts(tagged))
 
     size = command.chunk_size(args, CHUNK)
 
@@ -113,18 +122,18 @@ def counts(tagged: list) -> tuple[int, int, int]:
     return len(tagged), sum(one.windows > 1 for one in tagged), sum(one.unread for one in tagged)
 
 
-def remarks(texts: int, split: int, unread: int, documents: int) -> list[str]:
+def remarks(texts: int, split: int, unread: int, skipped: Mapping[str, int]) -> list[str]:
     """What the user should know of how texts were read."""
+    from heed.data import conll
+
     found = [f"{split:,} of {texts:,} texts are too long for the model and were read in windows."] if split else []
     if unread:
         found.append(f"{unread:,} words cannot be encoded with the model's vocabulary and have no label.")
-    if documents:
-        found.append(f"{documents:,} -DOCSTART- lines were skipped.")
-    return found
+    return found + [f"{skipped[name]:,} {what} were skipped." for name, what in conll.SKIPPED.items() if skipped[name]]
 
 
-def _lines(tagged: list, form: str, before: int = 0) -> Iterator[str]:
-    """The lines of texts; `before` is the number of texts before them."""
+def _lines(tagged: list, form: str, before: int = 0, between: str = " ") -> Iterator[str]:
+    """The lines of texts; `before` is the number of texts before them, `between` separates the columns of CoNLL."""
     from heed.products.tagger import mark
 
     for number, one in enumerate(tagged, before + 1):
@@ -133,7 +142,7 @@ def _lines(tagged: list, form: str, before: int = 0) -> Iterator[str]:
         elif form == "json":
             yield json.dumps(_fields(one), ensure_ascii=False)
         elif form == "conll":
-            yield from (f"{word.text} {word.label}" for word in one.words)
+            yield from (f"{word.text}{between}{word.label}" for word in one.words)
             yield ""
         else:
             for own in one.entities:
@@ -152,6 +161,7 @@ def evaluate(args: argparse.Namespace) -> int:
     from heed.cli.scores import show_scores
     from heed.cli.seen import show_seen_texts
     from heed.data import conll
+    from heed.data.entities import UNCHANGED
     from heed.evaluation.tagging import count, measure, type_scores
 
     if not args.conll:
@@ -160,7 +170,10 @@ def evaluate(args: argparse.Namespace) -> int:
     taggers = [open_product(args, "tag", [name]) for name in names]
     first = taggers[0]
     read = conll.read(Path(args.conll), column(args, first, "word"), column(args, first, "label"))
-    conll.check_scheme(read.sentences, conll.find_scheme(read.sentences))
+    repair, repaired = args.repair or bool(first.facts.get("repair")), 0
+    if any(own.scheme != UNCHANGED for own in taggers):
+        scheme = conll.find_scheme(read.sentences, repair, "give --repair (read as {})")
+        repaired = conll.check_scheme(read.sentences, scheme, repair)
     seen = show_seen_texts(names, [" ".join(one.words) for one in read.sentences])
     expected = [[conll.relabelled(one, own.scheme, own.labels) for one in read.sentences] for own in taggers]
     tagged = [own.tag_words([one.words for one in read.sentences]) for own in taggers]
@@ -169,11 +182,17 @@ def evaluate(args: argparse.Namespace) -> int:
     kinds = type_scores(found[0], expected[0])
     words = sum(len(one.words) for one in read.sentences)
     what = f"{len(read.sentences):,} sentences, {words:,} words"
-    show_scores(args, measure, found_counts, found_counts[0], what, {"types": kinds, "trained_on": seen})
+    more = {"types": kinds, "trained_on": seen, "repaired": repaired}
+    show_scores(args, measure, found_counts, found_counts[0], what, more)
     _show_types(kinds)
     if args.out:
-        write_lines(_lines(tagged[0], "conll"), args.out)
-    for sentence in remarks(*counts(tagged[0]), read.documents):
+        cells = chain(first.labels, *(one.words for one in read.sentences))
+        write_lines(_lines(tagged[0], "conll", between=_separator(cells)), args.out)
+    notes = remarks(*counts(tagged[0]), read.skipped)
+    if repaired:
+        how = "--repair" if args.repair else "as in training, task.repair"
+        notes.append(f"{repaired:,} of {len(read.sentences):,} sentences have repaired labels ({how}).")
+    for sentence in notes:
         errors().print(f"[dim]{sentence}[/]", highlight=False)
     return 0
 

@@ -1,6 +1,7 @@
 """Word labels as entities, in the schemes BIO, IOB1 and BIOES. In BIO the first word of an entity has B-, the others
 I-. IOB1 uses B- only if an entity directly follows another of its type. In BIOES the last word has E-, and a
-single-word entity S-. Labels without prefixes are "plain".
+single-word entity S-. Labels without prefixes are "plain". "unchanged" are labels that are learned as they are, although they have
+prefixes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +9,7 @@ from typing import Literal, NamedTuple
 
 Scheme = Literal["auto", "bio", "iob1", "bioes", "plain"]
 NAMES = {"bio": "BIO", "iob1": "IOB1", "bioes": "BIOES", "plain": "labels without prefixes"}
-OUTSIDE = "O"
+OUTSIDE, UNCHANGED = "O", "unchanged"
 PREFIXES = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}  # the last two are BILOU's
 
 
@@ -101,13 +102,17 @@ def _bioes(before: Label, own: Label) -> str:
 _RULES: dict[str, Callable[[Label, Label], str]] = {"bio": _bio, "iob1": _iob1, "bioes": _bioes}
 
 
+def have_prefixes(names: Iterable[str]) -> bool:
+    return any(split_label(name) != ("I", name) for name in names if name != OUTSIDE)
+
+
 def guess_scheme(names: Iterable[str], allowed: Callable[[str], bool]) -> str | None:
     """The scheme of labels with these names; `allowed` says whether all labels are valid in a scheme. None: no scheme
     fits.
     """
     names = set(names)
     parts = {split_label(name) for name in names}
-    if names - {OUTSIDE} and all(part == ("I", name) for name in names - {OUTSIDE} for part in [split_label(name)]):
+    if names - {OUTSIDE} and not have_prefixes(names):
         return "plain"
     if {prefix for prefix, _ in parts} & {"E", "S"}:
         return "bioes" if allowed("bioes") else None

@@ -1,9 +1,10 @@
 """Masked words (Devlin et al., 2019): which tokens of a text are hidden, and what replaces them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from numpy.random import Generator
 
 from heed.data.noise import check_share, check_total, protected_ids
@@ -43,22 +44,68 @@ class Masking:
         self, tokens: Int[np.ndarray, " t"], starts: Bool[np.ndarray, " t"], generator: Generator
     ) -> tuple[Int[np.ndarray, " t"], Int[np.ndarray, " n"]]:
         """The corrupted text and the hidden positions, in order; `starts` marks the beginnings of sentences."""
+        if self.word_starts is None:
+            source, chosen, hidden = self.rows(tokens[None], generator.random((1, self.draws(len(tokens)))))
+            return source[0], chosen[0, hidden[0]]
         able = self.ordinary[tokens]
         budget = int(self.share * np.count_nonzero(able) + generator.random())  # random rounding: the mean is the share
-        if self.word_starts is None:
-            chosen = np.sort(generator.choice(np.flatnonzero(able), budget, replace=False, shuffle=False))
-            fates = generator.random(budget)
-        else:
-            begins = able & (self.word_starts[tokens] | starts | ~np.concatenate([[False], able[:-1]]))
-            choose = _choose_spans if self.spans else _choose_words
-            chosen, fates = choose(np.where(able, np.cumsum(begins) - 1, -1), budget, generator)
+        begins = able & (self.word_starts[tokens] | starts | ~np.concatenate([[False], able[:-1]]))
+        choose = _choose_spans if self.spans else _choose_words
+        chosen, fates = choose(np.where(able, np.cumsum(begins) - 1, -1), budget, generator)
         source = tokens.copy()
-        source[chosen[fates < self.masked]] = self.mask
-        swapped = chosen[(fates >= self.masked) & (fates < self.masked + self.random)]
-        if len(self.pool) > 1:
-            drawn = generator.integers(len(self.pool) - 1, size=len(swapped))
-            source[swapped] = self.pool[drawn + (drawn >= self.rank[tokens[swapped]])]  # never the token itself
+        self._replace(source, (chosen,), fates, generator.random(len(chosen)))
         return source, chosen
+
+    def draws(self, length: int) -> int:
+        """How many random numbers `rows` needs for each row of this length."""
+        return length + 1 + 2 * self._most(length)
+
+    def rows(
+        self, tokens: Int[np.ndarray, "b t"], uniform: Float[np.ndarray, "b draws"]
+    ) -> tuple[Int[np.ndarray, "b t"], Int[np.ndarray, "b n"], Bool[np.ndarray, "b n"]]:
+        """All rows at once, without whole words, from numbers between 0 and 1: the corrupted rows, the hidden positions
+        of each in order, and which of these are in use.
+        """
+        (size, length), most = tokens.shape, self._most(tokens.shape[1])
+        able = self.ordinary[tokens]
+        keys, rounding, fates, draws = np.split(uniform, np.cumsum([length, 1, most]), axis=1)
+        budgets = (self.share * able.sum(axis=1) + rounding[:, 0]).astype(np.int64)
+        lowest = np.argsort(np.where(able, keys, 1.0), axis=1)[:, :most]
+        hidden = np.arange(most) < budgets[:, None]
+        chosen = np.sort(np.where(hidden, lowest, length), axis=1)
+        source, row = tokens.copy(), np.broadcast_to(np.arange(size)[:, None], hidden.shape)
+        self._replace(source, (row[hidden], chosen[hidden]), fates[hidden], draws[hidden])
+        return source, chosen, hidden
+
+    def _most(self, length: int) -> int:
+        return min(length, int(self.share * length) + 1)
+
+    def _replace(
+        self, tokens: np.ndarray, places: tuple[np.ndarray, ...], fates: np.ndarray, draws: np.ndarray
+    ) -> None:
+        """What becomes of the tokens at some places, by two random numbers each."""
+        replaced = (fates >= self.masked) & (fates < self.masked + self.random)
+        if len(self.pool) > 1:
+            swapped, drawn = tuple(part[replaced] for part in places), draws[replaced] * (len(self.pool) - 1)
+            drawn = drawn.astype(np.int64)
+            tokens[swapped] = self.pool[drawn + (drawn >= self.rank[tokens[swapped]])]  # never the token itself
+        tokens[tuple(part[fates < self.masked] for part in places)] = self.mask
+
+
+def uniform(seed: Sequence[int], rows: Int[np.ndarray, " b"], count: int) -> Float[np.ndarray, "b count"]:
+    """Numbers between 0 and 1 for each row, which depend only on (seed, row, place): SplitMix64 (Steele et al., 2014)."""
+    start = np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)
+    seeds = _mixed(start + _STEP * (rows.astype(np.uint64) + np.uint64(1)))
+    return (_mixed(seeds[:, None] + _STEP * np.arange(1, count + 1, dtype=np.uint64)) >> np.uint64(11)) * 2.0**-53
+
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mixed(x: np.ndarray) -> np.ndarray:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 def _choose_words(words: np.ndarray, budget: int, generator: Generator) -> tuple[np.ndarray, np.ndarray]:

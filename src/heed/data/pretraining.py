@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heed.data.batching import DataPosition
 from heed.data.documents import DocumentKind
-from heed.data.masking import Masking, ordinary_ids, word_starts
+from heed.data.masking import Masking, ordinary_ids, uniform, word_starts
 from heed.data.noise import check_share, check_total
 from heed.data.packing import map_tensors, to_device
 from heed.data.segments import FullSentences, Row, RowSource, SegmentPairs, Segments, Text
@@ -118,16 +118,19 @@ class RowShape:
         """The number of text tokens that fit in a row."""
         return self.length - len(self.special.before) - 1 - self.paired * len(self.special.delimiter)
 
-    def lay_out(self, row: Row) -> tuple[np.ndarray, np.ndarray, int]:
-        """The tokens of a row, where its sentences begin, and where its first text ends."""
-        special, between = self.special, self.special.delimiter
-        ids: list = [np.array(special.before), *row.parts[:1]]
-        starts: list = [np.zeros(len(special.before), dtype=bool), *row.starts[:1]]
-        for part, begins in zip(row.parts[1:], row.starts[1:], strict=True):
-            ids += [np.array(between), part]
-            starts += [np.zeros(len(between), dtype=bool), begins]
-        first = sum(map(len, ids[: 3 if len(row.parts) > 1 else 2])) + (len(row.parts) == 1)
-        return np.concatenate([*ids, [special.last]]).astype(np.int64), np.concatenate([*starts, [False]]), first
+    def lay_out(self, row: Row, tokens: np.ndarray, starts: np.ndarray) -> tuple[int, int]:
+        """Write the tokens of a row, and where its sentences begin; where its first text ends, and where the row does."""
+        special, place, first = self.special, 0, 0
+        for number, part in enumerate(row.parts):
+            between = special.delimiter if number else special.before
+            tokens[place : place + len(between)] = between
+            place += len(between)
+            first = first or (place if number else 0)
+            tokens[place : place + len(part)] = part
+            starts[place + row.starts[number]] = True
+            place += len(part)
+        tokens[place] = special.last
+        return first or place + 1, place + 1
 
 
 class MaskedBatches:
@@ -183,23 +186,21 @@ class MaskedBatches:
         """A batch of this process's share of the rows with these numbers."""
         (rank, world), length, pad = self.share, self.shape.length, self.shape.special.pad
         size = self.rows // world
-        mine = numbers[rank * size : (rank + 1) * size].tolist()
-        tokens, valid = np.full((size, length), pad, dtype=np.int64), np.zeros((size, length), dtype=bool)
-        valid[len(mine) :, 0] = True  # attention over no keys is undefined
-        segments, labels = np.zeros_like(tokens), np.full(size, IGNORED, dtype=np.int64)
-        positions = np.zeros((size, self.predictions), dtype=np.int64)
-        expected = np.full_like(positions, IGNORED)
-        for i, number in enumerate(mine):
-            generator = np.random.default_rng([self.seed, epoch if self.dynamic else 0, number + 1])
-            row = self.source.make(planned[number], generator)
-            ids, starts, end_of_first = self.shape.lay_out(row)
-            tokens[i, : len(ids)], hidden = self.masking(ids, starts, generator)
-            positions[i, : len(hidden)], expected[i, : len(hidden)] = i * length + hidden, ids[hidden]
-            valid[i, : len(ids)], segments[i, end_of_first : len(ids)] = True, 1
+        mine = numbers[rank * size : (rank + 1) * size]
+        tokens, starts = np.full((size, length), pad, dtype=np.int64), np.zeros((size, length), dtype=bool)
+        labels, ends = np.full(size, IGNORED, dtype=np.int64), np.zeros((size, 2), dtype=np.int64)
+        seed = (self.seed, epoch if self.dynamic else 0)
+        for i, number in enumerate(mine.tolist()):
+            row = self.source.make(planned[number], (*seed, number + 1))
+            ends[i] = self.shape.lay_out(row, tokens[i], starts[i])
             labels[i] = IGNORED if row.label is None else row.label
+        corrupted, positions, expected = self._hide(tokens, starts, ends[:, 1], mine, seed)
+        places = np.arange(length)
+        valid, segments = places < ends[:, 1:], ((places >= ends[:, :1]) & (places < ends[:, 1:])).astype(np.int64)
+        valid[len(mine) :, 0] = True  # attention over no keys is undefined
         shape = self.shape
         return MaskedBatch(
-            torch.from_numpy(tokens),
+            torch.from_numpy(corrupted),
             None if valid.all() else torch.from_numpy(valid),
             torch.from_numpy(segments) if shape.paired and shape.special.segments else None,
             torch.from_numpy(positions.ravel()),
@@ -209,6 +210,27 @@ class MaskedBatches:
             len(mine),
             int(valid[: len(mine)].sum()),
         )
+
+    def _hide(
+        self, tokens: np.ndarray, starts: np.ndarray, ends: np.ndarray, numbers: np.ndarray, seed: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The corrupted rows, the hidden positions in the flattened rows, and the tokens that were there."""
+        size, length = tokens.shape
+        corrupted, positions = tokens.copy(), np.zeros((size, self.predictions), dtype=np.int64)
+        hidden = np.zeros(positions.shape, dtype=bool)
+        if self.masking.word_starts is None:
+            count = len(numbers)
+            drawn = uniform(seed, numbers, self.masking.draws(length))
+            corrupted[:count], chosen, used = self.masking.rows(tokens[:count], drawn)
+            hidden[:count] = used[:, : self.predictions]
+            positions[hidden] = chosen[:, : self.predictions][hidden[:count]]
+        else:
+            for i, number in enumerate(numbers.tolist()):
+                generator, end = np.random.default_rng([*seed, number + 1]), ends[i]
+                corrupted[i, :end], chosen = self.masking(tokens[i, :end], starts[i, :end], generator)
+                positions[i, : len(chosen)], hidden[i, : len(chosen)] = chosen, True
+        expected = np.where(hidden, np.take_along_axis(tokens, positions, axis=1), IGNORED)
+        return corrupted, np.where(hidden, positions + length * np.arange(size)[:, None], 0), expected
 
     def one_epoch(self) -> Iterator[MaskedBatch]:
         """All rows once."""

@@ -6,6 +6,7 @@ import random
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -78,7 +79,7 @@ class Segments:
 
 
 class Row(NamedTuple):
-    """The parts of a row, each with the beginnings of its sentences; `label` is that of a pair."""
+    """The parts of a row, each with the places where its sentences begin; `label` is that of a pair."""
 
     parts: list[np.ndarray]
     starts: list[np.ndarray]
@@ -86,11 +87,11 @@ class Row(NamedTuple):
 
 
 class RowSource(Protocol):
-    """Rows of an epoch by number; they depend only on (seed, epoch)."""
+    """Rows of an epoch by number; they depend only on (seed, epoch). What is random in a row depends on its own seed."""
 
     def plan(self, seed: int, epoch: int) -> np.ndarray: ...
 
-    def make(self, row: np.ndarray, generator: np.random.Generator) -> Row: ...
+    def make(self, row: np.ndarray, seed: Sequence[int]) -> Row: ...
 
 
 class FullSentences:
@@ -133,12 +134,10 @@ class FullSentences:
     def plan(self, seed: int, epoch: int) -> np.ndarray:
         return self.rows
 
-    def make(self, row: np.ndarray, generator: np.random.Generator) -> Row:
+    def make(self, row: np.ndarray, seed: Sequence[int]) -> Row:
         (low, high), ends = row.tolist(), self._ends
         first, after = int(np.searchsorted(ends, low, side="right")) - 1, int(np.searchsorted(ends, high))
-        parts = [part for number in range(first, after) for part in self._slice(number, low, high)]
-        begins = [np.arange(len(part)) == 0 for part in parts]
-        return Row([np.concatenate(parts)], [np.concatenate(begins)])
+        return _joined([part for number in range(first, after) for part in self._slice(number, low, high)])
 
     def _slice(self, number: int, low: int, high: int) -> list[np.ndarray]:
         """The part of a segment, and of the end token before it, that lies in a row."""
@@ -167,7 +166,7 @@ class SegmentPairs:
         if kind == "next" and len(segments.bounds()) < 2:
             raise ValueError(
                 "task.pair is 'next', but the text is a single document, and negative pairs come from other documents: "
-                "put blank lines between documents, or set task.document or task.pair"
+                "give several files, or put blank lines between documents and set task.document to 'paragraph', or set task.pair"
             )
 
     def __reduce__(self):
@@ -206,17 +205,21 @@ class SegmentPairs:
         start = first + int(draw() * (stop - first))
         return start, min(bisect_left(ends, ends[start] + target, start + 1), stop)
 
-    def make(self, row: np.ndarray, generator: np.random.Generator) -> Row:
+    def make(self, row: np.ndarray, seed: Sequence[int]) -> Row:
         *bounds, label = row.tolist()
         parts, starts = [], []
         for first, end in (bounds[:2], bounds[2:]):
-            own = [self.segments.ids(number) for number in range(first, end)]
-            parts.append(np.concatenate(own))
-            starts.append(np.concatenate([np.arange(len(ids)) == 0 for ids in own]))
-        for i, cut in enumerate(_cuts(len(parts[0]), len(parts[1]), self.room)):
-            before = int(generator.binomial(cut, 0.5)) if cut else 0
-            kept = slice(before, len(parts[i]) - (cut - before))
-            parts[i], starts[i] = parts[i][kept], starts[i][kept]
+            own = _joined([self.segments.ids(number) for number in range(first, end)])
+            parts += own.parts
+            starts += own.starts
+        cuts = _cuts(len(parts[0]), len(parts[1]), self.room)
+        if any(cuts):
+            generator = np.random.default_rng(list(seed))
+            for i, cut in enumerate(cuts):
+                before = int(generator.binomial(cut, 0.5)) if cut else 0
+                end = len(parts[i]) - (cut - before)
+                parts[i] = parts[i][before:end]
+                starts[i] = starts[i][(starts[i] >= before) & (starts[i] < end)] - before
         return Row(parts, starts, label)
 
     def tokens_cut(self, rows: np.ndarray) -> tuple[int, int]:
@@ -224,6 +227,12 @@ class SegmentPairs:
         ends = np.concatenate([[0], np.cumsum(self.segments.lengths)])
         sizes = ends[rows[:, 1]] - ends[rows[:, 0]] + ends[rows[:, 3]] - ends[rows[:, 2]]
         return int(np.maximum(sizes - self.room, 0).sum()), int(sizes.sum())
+
+
+def _joined(parts: Sequence[np.ndarray]) -> Row:
+    """A text of these parts, each of which begins a sentence."""
+    starts = list(accumulate((len(part) for part in parts[:-1]), initial=0))
+    return Row([parts[0] if len(parts) == 1 else np.concatenate(parts)], [np.array(starts)])
 
 
 def _cuts(one: int, other: int, room: int) -> tuple[int, int]:

@@ -110,6 +110,17 @@ def _part(whole: Any, name: str, kind: Any, where: str) -> Any:
     return whole[name]
 
 
+def misaligned_answers(questions: Sequence[Question]) -> str:
+    """How many questions have an answer that is not at its position, with the first; empty if none has."""
+    wrong = [own for one in questions if (own := one.misaligned)]
+    if not wrong:
+        return ""
+    return (
+        f"{len(wrong):,} of {len(questions):,} questions have an answer that is not at the stated position, for example "
+        f"{wrong[0]}"
+    )
+
+
 def has_unanswerable(questions: Sequence[Question]) -> bool:
     """Whether some questions are unanswerable, as in SQuAD 2.0."""
     return any(one.answered and not one.answers for one in questions)

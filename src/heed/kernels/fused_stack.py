@@ -32,7 +32,11 @@ def has_plain_layers(model: nn.Module, orders: tuple[type, ...] = ORDERS) -> boo
     """Whether all layers are plain. Exact types: a subclass may compute something else."""
     stacks = [part for part in model.modules() if isinstance(part, STACKS)]
     layers = [layer for stack in stacks for layer in stack.layers]
-    if not stacks or any(type(part) not in STACKS for part in stacks) or any(type(part) is not Layer for part in layers):
+    if (
+        not stacks
+        or any(type(part) not in STACKS for part in stacks)
+        or any(type(part) is not Layer for part in layers)
+    ):
         return False
     sublayers = [part for layer in layers for part in layer.sublayers()]
     return all(type(part) in orders and _is_plain(part.body) for part in sublayers)

@@ -14,8 +14,8 @@ INTEGERS = {  # with their smallest value
 }  # fmt: skip
 NEEDED = ("max_question", "max_answer", "stride", "first_choice")  # their defaults are chosen by leaving them out
 NUMBERS = {"no_answer_threshold": -LARGEST, "longest_seconds": 0, "frames_per_token": 0}  # with their smallest value
-TEXTS = ("language", "target_language", "pooling", "split")
-SWITCHES = ("normalize", "both_orders")
+TEXTS = ("language", "target_language", "pooling", "split", "scheme")
+SWITCHES = ("normalize", "both_orders", "repair")
 
 
 def wrong_entry(facts: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heed.data.batching import pad
-from heed.data.entities import OUTSIDE, entities, scheme_of_model
+from heed.data.entities import OUTSIDE, UNCHANGED, entities, scheme_of_model
 from heed.data.tagged import Words, align_words, each_piece, find_words, join_words
 from heed.data.text_windows import best_windows, split_windows
 from heed.models.outputs import check_outputs
@@ -95,7 +95,7 @@ class Tagger(Product):
         self.model, self.labels, self.facts = model, list(labels), facts or {}
         self.vocabulary, self.stride = aligned_vocabulary(vocabulary), stride
         self.most = min(max_length or model.config.max_length, model.config.max_length)
-        self.scheme = scheme_of_model(self.labels)
+        self.scheme = UNCHANGED if self.facts.get("scheme") == UNCHANGED else scheme_of_model(self.labels)
 
     @classmethod
     def open(cls, packages: Sequence[Package], names: Sequence[str], **options: Any) -> "Tagger":

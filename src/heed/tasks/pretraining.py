@@ -8,7 +8,7 @@ from torch import nn
 
 from heed.data.batching import DataPosition
 from heed.data.config import DataConfig
-from heed.data.documents import DocumentKind
+from heed.data.documents import Boundaries, DocumentKind
 from heed.data.prefetch import in_processes, worker_count
 from heed.data.pretraining import MaskedBatch, MaskedBatches, masked_batches
 from heed.data.readers import Line
@@ -70,6 +70,21 @@ class Pretraining(StreamTask):
 
     def boundaries(self) -> DocumentKind:
         return self.settings.document
+
+    def check_validation(self, recipe: Any, valid: Sequence[Line]) -> None:
+        boundaries = Boundaries(self.boundaries())
+        if self.settings.pair != "next" or sum(1 for _ in boundaries.watch(valid)) == 0 or len(boundaries.lines) > 1:
+            return
+        which = (
+            "the validation text is"
+            if recipe.data.validated
+            else f"the last {len(valid):,} lines, set aside for validation, are"
+        )
+        more = "two or more files" if self.boundaries() == "file" else "a text of two or more documents"
+        raise ValueError(
+            f"task.pair is 'next', but {which} a single document (task.document is {self.boundaries()!r}), and negative "
+            f"pairs come from other documents: set data.valid_source to {more}"
+        )
 
     def sizes(self, pair: Pair, base: Package | None) -> dict[str, Any]:
         special = pair[0].special

@@ -81,17 +81,24 @@ class QuestionAnswering(TokenTask):
     def read(self, recipe: Any, base: Package | None) -> Examples:
         data = recipe.data
         train, valid = (
-            [_checked(one, path) for path in own for one in squad.read(Path(path))] for own in (data.train, data.valid)
+            [(_checked(one, path), path) for path in own for one in squad.read(Path(path))]
+            for own in (data.train, data.valid)
         )
-        wrong = [own for one in train if (own := one.misaligned)]
+        wrong = [(path, own) for one, path in train if (own := one.misaligned)]
         if wrong and data.misaligned == "refuse":
             raise ValueError(
-                f"{wrong[0]}; fix it, or set data.misaligned to 'leave out' (such questions: {len(wrong):,})"
+                f"{', '.join(wrong[0])}; fix it, or set data.misaligned to 'leave out' (such questions: {len(wrong):,})"
             )
-        note = f"Skipped, for example: {wrong[0]}." if wrong else ""
-        train = [one for one in train if not one.misaligned]
+        if len(wrong) == len(train):
+            raise ValueError(
+                f"{', '.join(wrong[0])}; it is the same with all {len(wrong):,} training questions: fix answer_start, which "
+                "counts the characters of the context before the answer"
+            )
+        note = f"Skipped, for example: {Path(wrong[0][0]).name}, {wrong[0][1]}." if wrong else ""
+        train, valid = [one for one, _ in train if not one.misaligned], [one for one, _ in valid]
         if not data.valid:
-            train, valid = hold_out([list(own) for _, own in groupby(train, lambda one: one.context)], data.holdout)
+            groups = [list(own) for _, own in groupby(train, lambda one: one.context)]
+            train, valid = hold_out(groups, data.holdout, skipped=len(wrong))
         return Examples(train, valid, Counter(misaligned=len(wrong)), note)
 
     def texts(self, examples: Sequence[Question]) -> Iterator[str]:
@@ -146,6 +153,12 @@ class QuestionAnswering(TokenTask):
             unanswerable,
             budget=recipe.training.valid_tokens,
             samples=recipe.training.samples,
+        )
+
+    def notes(self, recipe: Any, prepared: Prepared, validation: Any, max_length: int) -> list[str]:
+        found, wrong = super().notes(recipe, prepared, validation, max_length), squad.misaligned_answers(prepared.valid)
+        return (
+            [*found, f"Validation: {wrong}; they count towards the scores, not towards the loss."] if wrong else found
         )
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,9 @@ class StreamTask(TextTask):
         """What counts as a document; None if the text is one."""
         raise NotImplementedError
 
+    def check_validation(self, recipe: Any, valid: list[Line]) -> None:
+        """Refuse a validation text that lacks what is measured, before anything is encoded."""
+
     def _check_length(self, recipe: Any) -> None:
         if recipe.filters not in (None, FiltersConfig()):
             raise ValueError("filters are for pairs: a language model reads all of its text unchanged")
@@ -40,6 +43,7 @@ class StreamTask(TextTask):
         document = self.boundaries()
         if not valid:
             train, valid, held = hold_out(files, document is not None, tell)
+        self.check_validation(recipe, valid)
         settings = held if document is None else [document, held]
         texts, earlier = files.key("language", *settings), files.key("language", *settings, edition=UNFILTERED)
         codes = [one.code for one in files.data.parts]

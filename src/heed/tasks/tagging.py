@@ -12,7 +12,16 @@ from heed.config import check_fraction
 from heed.data import conll
 from heed.data.batching import LabelledBatch
 from heed.data.conll import ConllConfig, Sentence
-from heed.data.entities import NAMES, OUTSIDE, Scheme, entities, label_names, scheme_of_model
+from heed.data.entities import (
+    NAMES,
+    OUTSIDE,
+    UNCHANGED,
+    Scheme,
+    entities,
+    have_prefixes,
+    label_names,
+    scheme_of_model,
+)
 from heed.data.tagged import align_words, collate_tagged, join_words, tagged_rows
 from heed.evaluation.tagging import count, measure
 from heed.models.abilities import ClassifiesTokens
@@ -29,7 +38,7 @@ from heed.vocabularies.sentencepiece import SubwordsConfig
 @dataclass(frozen=True)
 class TaggingSettings:
     scheme: Scheme = (
-        "auto"  # scheme of the labels in the files; the model learns BIO, or labels without prefixes unchanged
+        "auto"  # scheme of the labels in the files; the model learns BIO, or with 'plain' the labels as they are
     )
     repair: bool = False  # repair labels that violate the scheme, as conlleval does, and count their sentences
     max_length: int | None = None  # window size in tokens, including special ones (default: the model's)
@@ -58,7 +67,7 @@ class Tagging(TokenTask):
         Metric("loss", "loss", False, lambda: "-log p per label", 3),
     )
     counted: ClassVar[Mapping[str, str]] = {
-        "documents": "-DOCSTART- lines skipped",
+        **{name: f"{what} skipped" for name, what in conll.SKIPPED.items()},
         "repaired": "sentences with repaired labels (task.repair)",
         "unread": "words that cannot be encoded",
         "split": "sentences longer than a window, split",
@@ -74,18 +83,24 @@ class Tagging(TokenTask):
         train = [one for file in files for one in file.sentences]
         held = [one for file in valid for one in file.sentences]
         repair, scheme = self.settings.repair, self.settings.scheme
+        if scheme == "auto" and base is not None and base.facts.get("scheme") == UNCHANGED:
+            scheme = "plain"
         if scheme == "auto":
             scheme = conll.find_scheme(train, repair)
-        counts = Counter(
-            documents=sum(file.documents for file in files), repaired=conll.check_scheme(train, scheme, repair)
-        )
+        counts = sum((file.skipped for file in files), Counter(repaired=conll.check_scheme(train, scheme, repair)))
         conll.check_scheme(held, scheme, repair)
         labels = sorted({label for one in train for label in one.labels})
         if scheme != "plain":
             labels = label_names(own.type for one in train for own in entities(one.labels))
+        elif have_prefixes(labels):
+            scheme = UNCHANGED
+        spaced = any(" " in word for one in train for word in one.words)
+        reading = ["columns"] * (spaced or bool(counts["comments"] or counts["ranges"])) + [scheme] * (
+            scheme == UNCHANGED
+        )
         if not data.valid:
             train, held = hold_out([[one] for one in train], data.holdout)
-        return Examples(train, held, counts, scheme=scheme, labels=labels)
+        return Examples(train, held, counts, scheme=scheme, labels=labels, reading=reading)
 
     def texts(self, examples: Sequence[Sentence]) -> Iterator[str]:
         return (" ".join(one.words) for one in examples)
@@ -112,12 +127,14 @@ class Tagging(TokenTask):
 
     def note(self, examples: Examples, processors: Mapping[str, Any]) -> str:
         names = processors["labels"].names
+        if examples.scheme == UNCHANGED:
+            return f"The labels have prefixes, which task.scheme = 'plain' leaves as they are; the model learns {', '.join(names)}."
         learned = f"the model learns {NAMES[scheme_of_model(names)]}: {', '.join(names)}"
         return f"The labels of the files are {NAMES[examples.scheme]}; {learned}."
 
     def rows(self, examples: Examples, processors: Mapping[str, Any], longest: int, counts: Counter) -> Iterator[Row]:
         text, names = processors["text"], processors["labels"].names
-        ids, scheme = processors["labels"].ids, scheme_of_model(names)
+        ids, scheme = processors["labels"].ids, _learned(examples.scheme, names)
         room = longest - len(text.special.before) - 1
         counts["examples"] = len(examples.train)
         for sentence in examples.train:
@@ -139,16 +156,28 @@ class Tagging(TokenTask):
             prepared.valid,
             prepared.processors,
             self.settings,
+            _learned(prepared.train.facts.get("scheme"), prepared.processors["labels"].names),
             budget=recipe.training.valid_tokens,
             samples=recipe.training.samples,
         )
 
     def facts(self, recipe: Any, prepared: Prepared, base: Mapping[str, Any]) -> dict[str, Any]:
-        columns = {"word": recipe.data.word, "label": recipe.data.label}
-        return {**super().facts(recipe, prepared, base), "stride": self.settings.stride, "columns": columns}
+        reading = {"columns": {"word": recipe.data.word, "label": recipe.data.label}, "repair": self.settings.repair}
+        unchanged = {"scheme": UNCHANGED} if prepared.train.facts.get("scheme") == UNCHANGED else {}
+        return {**super().facts(recipe, prepared, base), "stride": self.settings.stride, **reading, **unchanged}
+
+    def notes(self, recipe: Any, prepared: Prepared, validation: Any, max_length: int) -> list[str]:
+        found, scheme = super().notes(recipe, prepared, validation, max_length), prepared.train.facts.get("scheme")
+        repaired = conll.check_scheme(prepared.valid, scheme, repair=True) if recipe.data.valid and scheme else 0
+        return [*found, f"{repaired:,} validation {self.counted['repaired']}."] if repaired else found
 
     def card_rows(self, recipe: Any, prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, str]:
         return {"labels": ", ".join(prepared.processors["labels"].names), **super().card_rows(recipe, prepared, facts)}
+
+
+def _learned(scheme: str | None, names: Sequence[str]) -> str:
+    """The scheme of a model's labels, if that of the files is `scheme`."""
+    return UNCHANGED if scheme == UNCHANGED else scheme_of_model(names)
 
 
 @dataclass(frozen=True)
@@ -171,12 +200,13 @@ class TaggingValidation:
         sentences: Sequence[Sentence],
         processors: Mapping[str, Any],
         settings: TaggingSettings,
+        scheme: str,
         *,
         budget: int,
         samples: int,
     ):
         self.text, self.labels, self.settings = processors["text"], processors["labels"], settings
-        scheme, self.budget, self.size = scheme_of_model(self.labels.names), budget, len(sentences)
+        self.budget, self.size = budget, len(sentences)
         self.expected = [conll.relabelled(one, scheme, self.labels.names) for one in sentences]
         joined = [join_words(one.words) for one in sentences]
         pieces = self.text.encode_aligned([text for text, _ in joined])

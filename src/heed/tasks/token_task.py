@@ -25,7 +25,9 @@ EDITION = 1  # of the rows in the cache
 
 
 class Examples(NamedTuple):
-    """The contents of the files; `counts` are those of skipped or repaired examples; `scheme` is that of `labels`."""
+    """The contents of the files; `counts` are those of skipped or repaired examples; `scheme` is that of `labels`. `reading` is
+    what was read in another way than by earlier versions.
+    """
 
     train: list[Any]
     valid: list[Any]
@@ -33,6 +35,7 @@ class Examples(NamedTuple):
     note: str = ""
     scheme: str = ""
     labels: Sequence[str] = ()
+    reading: Sequence[str] = ()
 
 
 class TokenTask(Task):
@@ -92,7 +95,7 @@ class TokenTask(Task):
         examples = self.read(recipe, base)
         if not examples.valid:
             raise ValueError(f"{' and '.join(recipe.data.valid)}: there are no validation examples")
-        parts = [[sha256(Path(path)) for path in recipe.data.train], self.reading_key(recipe)]
+        parts = [[sha256(Path(path)) for path in recipe.data.train], self.reading_key(recipe), *examples.reading]
         texts = digest(self.name, EDITION, *parts)
         learning = Learning(recipe.subwords, vocabulary_kind(self, recipe), one_sided=True)
         if base is not None:
@@ -106,7 +109,11 @@ class TokenTask(Task):
 
         def build(folder: Path) -> None:
             tell("encoding", 0)
-            facts = {"counts": Counter(examples.counts), "note": self.note(examples, processors)}
+            facts = {
+                "counts": Counter(examples.counts),
+                "note": self.note(examples, processors),
+                "scheme": examples.scheme,
+            }
             rows = self.rows(examples, processors, longest, facts["counts"])
             largest = max(len(text), longest, *(len(own) + 1 for own in processors.values()))
             corpora.write_rows(folder, rows, largest, facts, self.texts(examples.train))
@@ -181,12 +188,13 @@ class TokenTask(Task):
         }
 
 
-def hold_out(groups: Sequence[Sequence[Any]], wanted: int) -> tuple[list[Any], list[Any]]:
+def hold_out(groups: Sequence[Sequence[Any]], wanted: int, skipped: int = 0) -> tuple[list[Any], list[Any]]:
     """Training and validation examples: whole groups, spread over all, at most a tenth."""
     total = sum(map(len, groups))
     wanted = min(wanted, total // 10)
     if not wanted:
-        raise ValueError(f"{total} examples are too few to set any aside: set data.valid")
+        rest = f" (and {skipped:,} were skipped)" if skipped else ""
+        raise ValueError(f"{total} examples{rest} are too few to set any aside: set data.valid")
     kept, held, read = [], [], 0
     for group in groups:
         read += len(group)
