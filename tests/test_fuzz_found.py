@@ -120,7 +120,10 @@ def test_a_damaged_validation_is_said_to_be(tmp_path, values):
         final_validation.read(tmp_path)
 
 
-@pytest.mark.parametrize(("arrays", "ends"), [({"source": np.ones(3, np.float32)}, {}), ({}, {"source": "9" * 400})])
+@pytest.mark.parametrize(
+    ("arrays", "ends"),
+    [({"source": np.ones(3, np.float32)}, {}), ({"source": np.ones(2, np.uint64)}, {}), ({}, {"source": "9" * 400})],
+)
 def test_trained_texts_that_are_no_hashes_are_said_to_be_damaged(tmp_path, arrays, ends):
     (tmp_path / "a.safetensors").write_bytes(save(arrays, metadata=ends))
     with pytest.raises(ValueError, match=r"a\.safetensors is damaged \(it contains values"):

@@ -229,6 +229,7 @@ def _read_run(folder: Path) -> None:
     trained = contamination.read(folder / contamination.FILE)
     for side in trained.sides:
         assert trained.seen(side, list(TEXTS[:2])).dtype == np.bool_ and isinstance(trained.share(side), float)
+    assert contamination.count_seen(trained.after(trained.as_before()), TEXTS[:2], [TEXTS[:2]]).total == 2
 
 
 READERS: dict[str, Reader] = {

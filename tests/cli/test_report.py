@@ -56,7 +56,10 @@ def test_training_ends_with_a_report(run):
     assert [row[:2] for row in kept.outputs] == PAIRS[:26]
     assert "What to try next" in page and "Every sentence" in page and "By word" in page
     assert f"{kept.scores['chrf']:.1f}" in re.search(r"<h3>chrF2</h3>.*?</p>", page)[0]
-    assert "1 of the 26 sources of the validation set (3.8%) are also in the training text, so" in page
+    says = (
+        "On the validation set, the model was trained on texts of 1 of 26 test pairs (1 sources, 1 references): scores"
+    )
+    assert says in page and "(3.8% of the pairs)" in page and "<b>1</b><small>pairs with a side in the training" in page
 
 
 def test_what_is_kept_is_what_the_model_says_now(copy):
@@ -118,10 +121,10 @@ def test_without_its_training_text_a_report_says_so(copy):
 def test_words_are_counted_in_what_was_trained_on(run):
     recipe = read(run / "recipe.toml", [], saved=True)
     prepared = recipe.task.prepare(recipe, None, lambda what, done: None)
-    found = training_text(prepared, [PAIRS[30][0], "never"], ["the dog never", "zzz sea"])
+    found = training_text(prepared, ["the dog never", "zzz sea"])
     trained = [word.strip(".") for _, text in PAIRS[25:] for word in text.split()]
     assert found.frequencies == {word: trained.count(word) for word in ("the", "dog", "never", "zzz", "sea")}
-    assert (found.pairs, found.counted, found.overlap) == (100, 100, 1)
+    assert (found.pairs, found.counted) == (100, 100)
 
 
 def test_a_language_model_has_a_report_too_and_none_is_written_unasked(tmp_path, capsys, monkeypatch):

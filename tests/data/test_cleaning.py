@@ -11,7 +11,7 @@ from heed.data import cleaning as module
 from heed.data import misaligned
 from heed.data.cleaning import Cleaning
 from heed.data.duplicates import SKIP_REASONS, Origin, find_skipped
-from heed.data.filters import FiltersConfig
+from heed.data.filters import FilterReport, FiltersConfig
 from heed.data.readers import Line
 from heed.data.swapped import SideModel
 from heed.text import language_id
@@ -36,10 +36,38 @@ def many() -> list[Line]:
 WORDS = words.learn(["a b"], SubwordsConfig(kind="words", least=1))
 
 
-def found(lines, pair=(WORDS, WORDS), *, holdout=0, valid=(), languages=((None, None),), sides=2, **settings):
+ONE_WAY = (Origin(),)
+BOTH_WAYS = (Origin(0), Origin(1), Origin(0))  # of three corpora
+
+
+def found(
+    lines,
+    pair=(WORDS, WORDS),
+    *,
+    holdout=0,
+    valid=(),
+    languages=((None, None),),
+    sides=2,
+    origins=ONE_WAY,
+    tell=lambda what, done: None,
+    **settings,
+):
     """The rule for each line."""
-    cleaning = Cleaning(replace(ALL_OFF, **settings), holdout, valid, languages, sides)
-    return [SKIP_REASONS[reason] for reason in cleaning.reasons(lambda: lines, pair, lambda what, done: None)]
+    cleaning = Cleaning(replace(ALL_OFF, **settings), holdout, valid, languages, sides, origins)
+
+    def read(corpora=(0, 1, 2)):
+        return (line for line in lines if line.corpus in corpora)
+
+    return [SKIP_REASONS[reason] for reason in cleaning.reasons(read, pair, tell)]
+
+
+def turned(lines):
+    return [line._replace(source=line.target, target=line.source) for line in lines]
+
+
+def in_corpora(*each):
+    """The lines of several corpora, one after the other."""
+    return [line._replace(corpus=number) for number, lines in enumerate(each) for line in lines]
 
 
 def where(rules, rule):
@@ -191,6 +219,63 @@ def test_pairs_that_share_a_side_with_what_is_held_out_are_left_out(lines):
     assert len(held) == 20 and len(where(rules, "overlap")) >= 15
 
 
+def test_a_validation_pair_that_is_trained_the_other_way_round_is_left_out(many):
+    lines, valid = many[:20], [many[3], many[7]._replace(target="etwas anderes")]
+    one_sided = Line(many[5].target, "something else", "x")
+    mixed = [*lines, *turned(lines), one_sided]
+    rules = found(mixed, valid=[*valid, many[5]._replace(source="a text")], overlap=True)
+    assert where(rules, "reversed") == [23], "without stated directions, both sides must be"
+    assert where(rules, "overlap") == [3, 5, 7]
+    assert set(found(mixed, valid=valid)) == {None}
+    assert "reversed" not in found(mixed, valid=valid, overlap=True, sides=1)
+    assert "reversed" not in found([Line("?", "!", "x")], valid=[Line("...", "--", "v")], overlap=True)
+
+
+def test_in_a_model_of_several_directions_a_text_counts_on_either_side(many):
+    a, b, c = many[:20], many[20:40], many[40:60]
+    mixed = in_corpora(a, turned([*a, *b]), c)
+    valid = [a[3], b[4]._replace(target="etwas anderes"), Line(c[5].target, "something else", "v", 1)]
+    rules = found(mixed, valid=valid, overlap=True, origins=BOTH_WAYS)
+    assert where(rules, "overlap") == [3]
+    assert where(rules, "reversed") == [20 + 3, 20 + 20 + 4, 60 + 5]
+
+
+def test_what_is_held_out_of_one_direction_is_not_trained_in_the_other(many):
+    """Both directions of the same files: each held-out pair is in the other corpus, too."""
+    mixed = in_corpora(many[:100], turned(many[:100]))
+    rules = found(mixed, holdout=12, overlap=True, origins=BOTH_WAYS[:2])
+    held = {frozenset(mixed[i][:2]) for i in where(rules, "held out")}
+    kept = {frozenset(mixed[i][:2]) for i, rule in enumerate(rules) if rule is None}
+    assert len(where(rules, "held out")) == 12 and len(where(rules, "reversed")) == 2 * len(held) - 12
+    assert not held & kept
+
+
+@pytest.mark.parametrize("chunk", [10_000, 7])
+def test_swapped_pairs_are_found_in_each_direction(many, monkeypatch, chunk):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    clean = in_corpora(many[:500], turned(many[300:900]), many[900:])
+    assert set(found(clean, swapped=True, origins=BOTH_WAYS)) == {None}
+    planted, told = list(range(3, len(clean), 40)), []
+    lines = [turned([line])[0] if i in set(planted) else line for i, line in enumerate(clean)]
+    rules = found(lines, swapped=True, origins=BOTH_WAYS, tell=lambda what, done: told.append((what, done)))
+    assert where(rules, "swapped") == planted
+    done = [count for what, count in told if what == "comparing"]
+    assert done == sorted(done) and done[-1] == len(lines)
+
+
+def test_shifted_targets_are_found_in_each_direction(many, learned):
+    clean = in_corpora(many[:600], turned(many[:1000]), many[600:])
+    assert set(found(clean, (learned, learned), misaligned=True, origins=BOTH_WAYS)) == {None}
+    lines, planted = list(clean), [*range(200, 240), *range(800, 840)]
+    for i in planted:
+        lines[i] = clean[i]._replace(target=clean[i + 1].target)
+    shifted = set(where(found(lines, (learned, learned), misaligned=True, origins=BOTH_WAYS), "misaligned"))
+    for part in (planted[:40], planted[40:]):
+        differ = {i for i in part if len(set(clean[i].target.split()) - set(lines[i].target.split())) > 3}
+        assert len(differ) > 25 and len(shifted & differ) > 0.8 * len(differ)
+    assert len(shifted - set(planted)) <= 4
+
+
 def test_texts_in_another_language_are_found(many):
     foreign = [
         "C'est un livre qui parle de la mer.",
@@ -232,6 +317,20 @@ def test_every_setting_has_its_own_place_in_the_cache():
     keys += [str(Cleaning(replace(ALL_OFF, overlap=True), valid=VALID[:n]).key()) for n in (1, 2)]
     assert len(set(keys)) == len(keys)
     assert Cleaning(ALL_OFF, valid=VALID).key() == Cleaning(ALL_OFF).key()
+
+
+def test_an_earlier_version_s_name_counts_where_it_excluded_the_same_pairs():
+    def lacked(rule, origins=ONE_WAY, **settings):
+        cleaning = Cleaning(replace(ALL_OFF, **settings), origins=origins)
+        return cleaning.same_one_way(FilterReport(9, 8, {rule: 1})), cleaning.one_way_key()
+
+    plain = Cleaning(replace(ALL_OFF, overlap=True))
+    assert plain.one_way_key() == plain.key()[:-1]
+    assert lacked("swapped", swapped=True) == (True, None), "one direction is filtered as it was"
+    assert lacked("swapped", BOTH_WAYS, swapped=True)[0] is False
+    assert lacked("misaligned", BOTH_WAYS, misaligned=True)[0] is False
+    assert lacked("reversed", overlap=True)[0] is False and lacked("overlap", overlap=True)[0] is True
+    assert Cleaning(replace(ALL_OFF, overlap=True), sides=1).one_way_key() is None
 
 
 def test_only_genuine_pairs_that_no_filter_takes_are_held_out():

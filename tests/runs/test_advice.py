@@ -9,6 +9,7 @@ import pytest
 
 from heed.cli import translate
 from heed.cli.train import add, settings
+from heed.data.contamination import Seen
 from heed.data.filters import FilterReport
 from heed.evaluation.analysis import Analysis, LengthGroup, WordGroup
 from heed.evaluation.translation import Metric, Scores
@@ -62,12 +63,13 @@ HEALTHY = Analysis(
 def findings(**changes) -> Findings:
     """A run that needs no advice, but for the changes. `analysis` are changes too."""
     analysis = replace(HEALTHY, **changes.pop("analysis", {}))
-    text = TrainingText(20_000, 20_000, {}, changes.pop("overlap", 0))
+    text, overlap = TrainingText(20_000, 20_000, {}), changes.pop("overlap", 0)
+    seen = Seen(overlap, 0, overlap, 1000, 1.0)
     width = changes.pop("width", 1.2)
     found = Findings(
         Path("runs/x"), "Translator", recipe(), log(), {"name": "transformer", "dim": 128, "dropout": 0.1, "vocab_size": 4000}, {}, {},
         FilterReport(1000, 990, {"duplicate": 10}), [SetScores("validation set", SCORES, {"bleu": width}, 1)], [],
-        analysis, text,
+        analysis, text, seen,
     )  # fmt: skip
     return replace(found, **changes)
 
@@ -124,7 +126,7 @@ CASES = {
         {"log": log(train=[*[4.0] * 50, *[1.9] * 150])},
         ("2.40, then 2.40", "validation loss (2.00)", "model.dim is 128"),
     ),
-    "overlap": ({"overlap": 37}, {"overlap": 9}, ("37 of the 1,000", "3.7%")),
+    "overlap": ({"overlap": 37}, {"overlap": 9}, ("37 of 1,000 test pairs", "3.7%")),
     "wide interval": ({"width": 4.2}, {"width": 1.9}, ("1,000 sentences", "30.0 ± 4.2")),
     "filtered": (
         {"filters": FilterReport(1000, 700, {"duplicate": 200, "empty": 100})},

@@ -169,7 +169,7 @@ def test_data_are_known_by_the_name_that_the_version_with_few_filters_gave_them(
     expected = name(texts, filters, [part.key() for part in prepared.processors.values()], False)
     assert prepared.earlier_keys == [expected]
     for change in ({}, with_few | {"filters__numbers": True}, with_few | {"filters__max_repeats": 3}):
-        assert prepare(recipe(files, **change)).earlier_keys == []  # that version had trained on other pairs
+        assert expected not in prepare(recipe(files, **change)).earlier_keys  # that version had trained on other pairs
 
 
 def flipped(path):

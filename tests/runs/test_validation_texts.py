@@ -95,6 +95,23 @@ def test_validation_texts_that_are_trained_on_are_taken_out_or_mentioned(files):
     assert any(one.startswith("1 of 3 validation texts are also in the training data") for one in told)
 
 
+def test_a_corpus_of_both_directions_without_saying_so(files):
+    """Whole pairs are compared the other way round, and one direction is taken for a mistake, which is said."""
+    pairs = files.pairs
+    files.pairs[40:] = [pair[::-1] for pair in pairs[:10]]
+    data = files([pairs[3], ("여우가 잔다 .", "a fox sleeps .")])
+    told = notes(data)[1]
+    says = "Warning: 10 of 50 pairs are filtered as swapped. If the corpus has both directions on purpose, give each as"
+    assert any(one.startswith(says) for one in told)
+    prepared, told = notes(data, filters={"swapped": False})
+    assert not any("filtered as swapped" in one for one in told)
+    says = "1 pairs are excluded from training because they are in the validation set in the other direction"
+    assert any(one.startswith(says) for one in told) and not any("also in the training data" in one for one in told)
+    assert prepared.earlier_keys == [], "an earlier version trained on that pair"
+    told = notes(data, filters={"swapped": False, "overlap": False})[1]
+    assert any(one.startswith("1 of 2 validation texts are also in the training data") for one in told)
+
+
 def test_a_language_model_is_told_of_lines_that_it_trains_on(tmp_path, monkeypatch):
     monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
     lines = [f"Line {i} of a text that is long enough to tell." for i in range(20)]
@@ -105,7 +122,7 @@ def test_a_language_model_is_told_of_lines_that_it_trains_on(tmp_path, monkeypat
         {"data": data, "task": {"name": "language"}, "model": {"name": "rnn-lm"}, "subwords": {"kind": "words"}}
     )
     prepared = recipe.task.prepare(recipe, None, lambda what, done: None)
-    (told,) = recipe.task.trained_too(prepared)
+    (told,) = recipe.task.trained_too(recipe, prepared)
     assert told.startswith("1 of 2 validation texts are also in the training data, ignoring case")
 
 

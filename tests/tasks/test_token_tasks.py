@@ -311,7 +311,9 @@ def test_a_threshold_is_chosen_on_validation_and_kept_and_scores_say_both_kinds(
     assert "exact match NoAns" in capsys.readouterr().out
     kept = json.loads((tmp_path / "s.json").read_text())
     assert kept["differences"]["f1"] == {"value": 0.0, "p_value": 1.0}
-    assert kept["trained_on"][str(tmp_path / "run")] == {"texts": len(GOOD), "total": len(GOOD), "share": 1.0}
+    assert kept["trained_on"][str(tmp_path / "run")] == {
+        "texts": len(GOOD), "total": len(GOOD), "share": 1.0, "before": 0,
+    }  # fmt: skip
     assert facts["max_length"] == 384 and model.sizes.max_length == 32
     check_windows(tmp_path, capsys)
     assert main(["answer", str(tmp_path / "run"), "no tab"]) == 1
@@ -369,7 +371,7 @@ def test_the_forms_of_heed_tag_say_the_same(tmp_path, capsys):
         kept["scores"].keys() == {"f1", "precision", "recall", "accuracy"} and kept["differences"]["f1"]["value"] == 0
     )
     assert kept["types"]["PER"]["entities"] == 2
-    assert kept["trained_on"][run] == {"texts": 2, "total": 2, "share": 1.0}
+    assert kept["trained_on"][run] == {"texts": 2, "total": 2, "share": 1.0, "before": 0}
     assert "was trained on 2 of the 2 test texts" in " ".join(capsys.readouterr().err.split())
     for words, says in (
         (["tag", run, "x", "--conll", gold], "give only one of texts, --input and --conll"),

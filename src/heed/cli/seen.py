@@ -35,26 +35,20 @@ def show_seen_texts(systems: Iterable[str], texts: list[str]) -> dict[str, dict 
     return _show(systems, "source", lambda trained: contamination.count_seen_texts(trained, texts))
 
 
-def _is_own(path: Path, folder: Path) -> bool:
-    """Load the hashes of a model's training texts; damaged files are refused."""
-    from heed.loading import find_model
-    from heed.models.folder_config import read_config
-    from heed.models.signature import check_beside
-
-    return check_beside(path, read_config(find_model(folder)))
-
-
 def _show(names: Iterable[str], side: str, count: Callable) -> dict[str, dict | None]:
     """Count overlaps using the hashes of each model's run; hashes of another task are ignored."""
     from heed.cli.common import errors
     from heed.data import contamination
+    from heed.runs import trained_texts
 
     facts, sentences = {}, []
     for name in names:
-        path = contamination.find(Path(name))
-        trained = contamination.read(path) if path and _is_own(path, Path(name)) else None
+        trained = trained_texts.of_model(Path(name))
         found = count(trained) if trained and side in trained.sides else None
         facts[name] = found and found._asdict()
+        if found is not None and not trained.known:
+            facts[name]["before"] = found.before or None
+            sentences.append(f"Not known: whether the model that {name} started from was trained on these texts.")
         if found is None:
             sentences.append(f"Not known: whether {name} was trained on these texts (it has no {contamination.FILE}).")
         elif found.any:

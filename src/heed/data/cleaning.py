@@ -1,20 +1,21 @@
 """Which pairs of a corpus are excluded from training, and why: rules that need more than one pair, and the held-out
-pairs. Uses 26 bytes of memory per pair, and four times as much while sorting. Models of the corpus (letters, lexicon)
+pairs. Uses 27 bytes of memory per pair, and four times as much while sorting. Models of the corpus (letters, lexicon)
 are learned from a sample of bounded size.
 """
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
 
 from heed.data import filters as rules
 from heed.data import misaligned
-from heed.data.contamination import occurs_in, text_hash, text_hashes
-from heed.data.corpus import CHUNK
+from heed.data.contamination import occurs_in, pairs_occur_in, text_hash, text_hashes
+from heed.data.corpus import CHUNK, SIDES
 from heed.data.duplicates import SKIP_REASONS, Origin, choose_skipped, find_repeated, pair_hash
-from heed.data.filters import FiltersConfig
+from heed.data.filters import FilterReport, FiltersConfig
 from heed.data.readers import Line
 from heed.data.swapped import SideModel
 from heed.text import language_id
@@ -23,9 +24,12 @@ from heed.vocabularies.vocabulary import Pair
 
 SAMPLE = 50_000  # pairs that the models of the corpus are learned from
 MAX_SHARE = 0.1  # of the corpus is held out at most
-SCANNED = [("pair", np.uint64), ("source", np.uint64), ("target", np.uint64), ("reason", np.uint8), ("group", np.uint8)]
+SCANNED = [
+    ("pair", np.uint64), ("source", np.uint64), ("target", np.uint64),
+    ("reason", np.uint8), ("group", np.uint8), ("direction", np.uint8),
+]  # fmt: skip
 
-Lines = Callable[[], Iterable[Line]]
+Lines = Callable[..., Iterable[Line]]  # of all corpora, or of those with the given numbers
 Tell = Callable[[str, int], None]
 
 
@@ -52,7 +56,16 @@ class Cleaning:
         """The cache key of settings that change which pairs are used."""
         hashes = [own.tolist() for own in self._valid_hashes()] if self.filters.overlap else []
         spoken = [own[: self.sides] for own in self.languages] if self.filters.language else []
-        return [dataclasses.asdict(self.filters), self.holdout, hashes, spoken, self.sides]
+        both = ["both directions"] if self._lacking() else []
+        return [dataclasses.asdict(self.filters), self.holdout, hashes, spoken, self.sides, *both]
+
+    def one_way_key(self) -> list | None:
+        """The key of the version that did not compare directions with each other; None if that is not done here."""
+        return self.key()[:-1] if self._lacking() else None
+
+    def same_one_way(self, report: FilterReport) -> bool:
+        """Whether that version excluded the same pairs."""
+        return not any(report.taken.get(rule) for rule in self._lacking())
 
     def earlier_key(self) -> dict | None:
         """The key of an earlier version with fewer filters; None if others are on."""
@@ -66,9 +79,9 @@ class Cleaning:
         scanned = np.fromiter(rows, dtype=SCANNED)
         found, repeated = scanned["reason"], find_repeated(scanned["pair"])
         first = (found == 0) & ~repeated  # a rule that learns from the corpus learns from these
-        self._mark_by_models(found, first, lines, pair, tell)
+        self._mark_by_models(found, first, scanned["direction"], lines, pair, tell)
         if self.filters.max_repeats:
-            for side in ("source", "target"):
+            for side in SIDES:
                 _mark(found, first & _beyond(scanned[side], first, self.filters.max_repeats), "repeats")
         skip = choose_skipped(
             scanned["pair"],
@@ -83,8 +96,20 @@ class Cleaning:
             self._mark_overlap(found, scanned)
         return found
 
-    def _scan(self, line: Line) -> tuple[int, int, int, int, int]:
-        """The hashes of a pair and of its sides, the rule that filters it by its text alone, and its group."""
+    @property
+    def _several(self) -> bool:
+        """Whether the corpora have several directions."""
+        return any(origin.direction for origin in self.origins)
+
+    def _lacking(self) -> list[str]:
+        """The rules applied here that the version that did not compare directions with each other lacked."""
+        lacking = ["reversed"] if self.filters.overlap and self.sides == 2 else []
+        return lacking + [rule for rule in ("swapped", "misaligned") if self._several and getattr(self.filters, rule)]
+
+    def _scan(self, line: Line) -> tuple[int, int, int, int, int, int]:
+        """The hashes of a pair and of its sides, the rule that filters it by its text alone, its group and its
+        direction.
+        """
         source, target = clean(line.source), clean(line.target)
         config = self.filters
         rule = rules.rule_for_text(config, source, target) or rules.rule_for_agreement(config, source, target)
@@ -94,13 +119,30 @@ class Cleaning:
         second = text_hash(target) if self.sides == 2 else 0
         origin = self.origins[line.corpus]
         group = (1 + origin.direction) * origin.genuine
-        return pair_hash(source, target, origin), text_hash(source), second, SKIP_REASONS.index(rule), group
+        reason = SKIP_REASONS.index(rule)
+        return pair_hash(source, target, origin), text_hash(source), second, reason, group, origin.direction
 
-    def _mark_by_models(self, found: np.ndarray, first: np.ndarray, lines: Lines, pair: Pair, tell: Tell) -> None:
-        """Mark swapped or misaligned pairs, using models learned from the `first` pairs of their kind."""
+    def _mark_by_models(
+        self, found: np.ndarray, first: np.ndarray, directions: np.ndarray, lines: Lines, pair: Pair, tell: Tell
+    ) -> None:
+        """Mark swapped or misaligned pairs, direction by direction."""
+        if not self._several:
+            self._mark_direction(found, first, lines, pair, tell)
+            return
+        done = 0
+        for direction in np.unique(directions).tolist():
+            rows = np.flatnonzero(directions == direction)
+            corpora = [number for number, origin in enumerate(self.origins) if origin.direction == direction]
+            own, before = found[rows], done
+            self._mark_direction(
+                own, first[rows], partial(lines, corpora), pair, lambda what, at, before=before: tell(what, before + at)
+            )
+            found[rows], done = own, done + len(rows)
+
+    def _mark_direction(self, found: np.ndarray, first: np.ndarray, lines: Lines, pair: Pair, tell: Tell) -> None:
+        """The same for the pairs of one direction, using models learned from the `first` pairs of their kind."""
         config = self.filters
-        several = any(origin.direction for origin in self.origins)  # of which a model of two sides tells nothing
-        if several or not (config.swapped or config.misaligned) or not first.any():
+        if not (config.swapped or config.misaligned) or not first.any():
             return
         sample = _sample(lines, first)
         sides = SideModel(sample) if config.swapped else None
@@ -121,11 +163,19 @@ class Cleaning:
             tell("comparing", done)
 
     def _mark_overlap(self, found: np.ndarray, scanned: np.ndarray) -> None:
-        """Mark training pairs with a side in the validation set."""
-        held = found == SKIP_REASONS.index("held out")
-        for side, valid in zip(("source", "target"), self._valid_hashes(), strict=False):
-            hashes = scanned[side]
-            _mark(found, occurs_in(hashes, np.concatenate([valid, hashes[held]])), "overlap")
+        """Mark training pairs with a side in the validation set. In the other direction both sides must be, unless
+        the directions are stated.
+        """
+        held = scanned[found == SKIP_REASONS.index("held out")]
+        sides = [scanned[side] for side in SIDES[: self.sides]]
+        valid = [np.concatenate([own, held[side]]) for side, own in zip(SIDES, self._valid_hashes(), strict=False)]
+        for own, others in zip(sides, valid, strict=True):
+            _mark(found, occurs_in(own, others), "overlap")
+        if self.sides == 2 and self._several:
+            for own, others in zip(sides, valid[::-1], strict=True):
+                _mark(found, occurs_in(own, others), "reversed")
+        elif self.sides == 2:
+            _mark(found, pairs_occur_in(sides, valid[::-1]), "reversed")
 
     def _valid_hashes(self) -> list[np.ndarray]:
         return [text_hashes(line[side] for line in self.valid) for side in range(self.sides)]

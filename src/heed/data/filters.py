@@ -43,6 +43,7 @@ RULES = {
     "same": "the same text on both sides",
     "duplicate": "a duplicate pair",
     "overlap": "a side also in the validation set (filters.overlap)",
+    "reversed": "being in the validation set in the other direction (filters.overlap)",
     "swapped": "source and target swapped",
     "repeats": "a side repeated more than filters.max_repeats times",
     "numbers": "mismatched numbers",

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
@@ -33,7 +33,7 @@ UNFILTERED = 2  # the format before most of the filters; the same pairs were tra
 
 T = TypeVar("T")
 Tell = Callable[[str, int | None], None]  # as in tasks/base.py
-Lines = Callable[[], Iterable[Line]]
+Lines = Callable[..., Iterable[Line]]
 TableReader = Callable[[Path, Columns], Iterator[Line]]
 
 
@@ -53,8 +53,11 @@ class TextFiles:
         self.data, self.one_sided, self.table = _with_phrasebook(data, tell), one_sided, table
         self.tagged = tagged or len(data.directions) > 1
 
-    def train(self) -> Iterator[Line]:
+    def train(self, corpora: Container[int] | None = None) -> Iterator[Line]:
+        """The training pairs of all corpora, or of those with these numbers."""
         for number, own in enumerate(self.data.parts):
+            if corpora is not None and number not in corpora:
+                continue
             for line in self._lines(own.source, own.target, own.tsv, own.columns):
                 if own.tag and line.source.startswith(f"{own.tag} "):  # heed backtranslate --tag writes it there
                     line = line._replace(source=line.source.removeprefix(own.tag).lstrip())
@@ -123,9 +126,13 @@ class TextFiles:
 
 
 def pair_keys(files: TextFiles, cleaning: Cleaning, max_ratio: float, *rest) -> tuple[str, list[str]]:
-    """The key of a corpus, and its keys in earlier versions. `max_ratio` is as in the recipe."""
+    """The key of a corpus, and its keys in earlier versions. `max_ratio` is as in the recipe. Where directions are
+    compared with each other, an earlier key is only right if `cleaning.same_one_way`.
+    """
     settings = cleaning.filters.duplicates, cleaning.holdout, files.one_sided
     key, first = digest(files.key(*settings), cleaning.key(), *rest), cleaning.earlier_key()
+    if (before := cleaning.one_way_key()) is not None:
+        return key, [digest(files.key(*settings), before, *rest)]
     if first is None:
         return key, []
     if files.one_sided:

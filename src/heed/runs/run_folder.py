@@ -8,10 +8,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from heed.data import contamination
 from heed.files import sha256, write_bytes, write_text
 from heed.models import folder as model_folder
 from heed.models.package import Package
-from heed.runs import final_validation, model_card, saved_recipe
+from heed.runs import final_validation, model_card, saved_recipe, trained_texts
 from heed.runs.final_validation import FinalValidation
 from heed.runs.recipe import Recipe
 from heed.runs.validation_history import ValidationHistory
@@ -32,6 +33,7 @@ class RunFolder:
     ):
         self.folder, self.recipe, self.prepared, self.validation = folder, recipe, prepared, validation
         self.base = base.facts if base is not None else {}
+        self.trained_before = trained_texts.before(recipe, folder)  # now, since that model may be gone later
         self.checkpoints = folder / "checkpoints"
         self.named = saved_recipe.check(folder / RECIPE)  # the identifier of the run, if its recipe states it
         self.run = self.named or saved_recipe.identifier(recipe.to_toml())
@@ -93,11 +95,17 @@ class RunFolder:
         """Copy what is kept of the prepared data, since the cache may be cleared; returns the hashes of the copies,
         by name.
         """
-        kept = {path.name: path.read_bytes() for path in self.recipe.task.kept_files(self.prepared)}
+        kept = {path.name: self._kept(path) for path in self.recipe.task.kept_files(self.prepared)}
         for name, content in kept.items():
             if not (self.folder / name).is_file() or (self.folder / name).read_bytes() != content:
                 write_bytes(self.folder / name, content)
         return {name: sha256(self.folder / name) for name in kept}
+
+    def _kept(self, path: Path) -> bytes:
+        """A file of the prepared data; the hashes of texts are joined by those of the model that the run started from."""
+        if path.name != contamination.FILE or self.trained_before is None:
+            return path.read_bytes()
+        return contamination.read(path).after(self.trained_before).to_bytes()
 
     def _final_texts(self, model: nn.Module) -> dict[str, str]:
         """The files that the task adds to a finished model. None for a fine-tuned one, which knows more than this

@@ -125,7 +125,7 @@ class Pretraining(StreamTask):
         segments, shape = made.source.segments, made.shape
         rows = f"{len(stream.documents):,} documents ({s.document}) of {segments.sentences:,} sentences"
         notes = [
-            *self.trained_too(prepared),
+            *self.trained_too(recipe, prepared),
             stream.summary(),
             f"{rows} in {len(planned):,} rows of {s.length} tokens.",
         ]

@@ -58,7 +58,7 @@ class StreamTask(TextTask):
         sizes, chosen = self.sizes((text, text), base), {} if base is not None else learning.chosen(texts)
         return Prepared(key, stream, valid, {"text": text}, sizes, earlier_keys=[earlier], chosen=chosen)
 
-    def trained_too(self, prepared: Prepared) -> list[str]:
+    def trained_too(self, recipe: Any, prepared: Prepared) -> list[str]:
         texts = [line.source for line in prepared.valid if is_long(line.source)]
         return trained_too(prepared.train.folder, {"text": texts})
 

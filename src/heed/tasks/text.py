@@ -25,6 +25,7 @@ from heed.vocabularies.sentencepiece import SubwordsConfig
 from heed.vocabularies.tags import tag_ids
 from heed.vocabularies.vocabulary import Pair
 
+MIXED = 0.1  # share of swapped pairs above which they are probably no mistake
 QUICKLY_PLANNED = 1_000_000  # texts of an epoch: planning more batches than that in two processes would take too long
 
 
@@ -171,6 +172,7 @@ class TextTask(Task):
             Path(recipe.filters.rejected).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(corpus.folder / "rejected.tsv", recipe.filters.rejected)
         valid = corpora.read_held_out(corpus.folder) if holdout else valid
+        earlier = earlier if cleaning.same_one_way(corpus.report) else []
         joint = pair[0].key() == pair[1].key()
         return Prepared(
             key,
@@ -281,13 +283,29 @@ class TextTask(Task):
                 f"{shared:,} {self.unit} are excluded from training because one side is also in the validation set, "
                 "ignoring case, whitespace and punctuation (filters.overlap)."
             )
-        return notes + self.trained_too(prepared)
+        if shared := prepared.train.report.taken.get("reversed"):
+            notes.append(
+                f"{shared:,} {self.unit} are excluded from training because they are in the validation set in the other "
+                "direction (filters.overlap)."
+            )
+        return notes + self.mixed_directions(recipe, prepared) + self.trained_too(recipe, prepared)
 
-    def trained_too(self, prepared: Prepared) -> list[str]:
+    def mixed_directions(self, recipe: Any, prepared: Prepared) -> list[str]:
+        """A warning if so many pairs are filtered as swapped that the corpus probably has both directions."""
+        swapped, read = prepared.train.report.taken.get("swapped", 0), prepared.train.report.read
+        if swapped <= MIXED * read:
+            return []
+        return [
+            f"Warning: {swapped:,} of {read:,} {self.unit} are filtered as swapped. If the corpus has both directions on "
+            "purpose, give each as a table of [[data.corpora]] with its languages, or set filters.swapped=false."
+        ]
+
+    def trained_too(self, recipe: Any, prepared: Prepared) -> list[str]:
         """A sentence on validation texts that are also trained on, if any."""
-        sides = ("source",) if self.one_sided or self.label_target else ("source", "target")
+        sides = corpora.SIDES[:1] if self.one_sided or self.label_target else corpora.SIDES
         texts = {side: [line[number] for line in prepared.valid] for number, side in enumerate(sides)}
-        return trained_too(prepared.train.folder, texts, "filters.overlap removes them from training")
+        several = len(recipe.data.directions) > 1
+        return trained_too(prepared.train.folder, texts, "filters.overlap removes them from training", several)
 
     def kept_files(self, prepared: Prepared) -> list[Path]:
         path = prepared.train.folder / contamination.FILE

@@ -77,14 +77,20 @@ def describe_rules(left_out: Mapping[str, int]) -> str:
 
 
 def trained_too(
-    folder: Path, texts: Mapping[str, Sequence[str]], hint: str = "remove them from one of the two"
+    folder: Path,
+    texts: Mapping[str, Sequence[str]],
+    hint: str = "remove them from one of the two",
+    several: bool = False,
 ) -> list[str]:
-    """A sentence if validation texts are also in the training data; none if that is unknown."""
+    """A sentence if validation texts, given by side, are also in the training data; none if that is unknown.
+    `several`: the model has several directions.
+    """
     path = folder / contamination.FILE
     if not path.is_file():  # what an earlier version prepared may lack it
         return []
-    trained = contamination.read(path)
-    found = np.any([trained.seen(side, own) for side, own in texts.items()], axis=0)
+    trained = contamination.read(path)._replace(several=several)
+    each = trained.seen_pairs(*texts.values()) if len(texts) > 1 else [trained.seen(*own) for own in texts.items()]
+    found = np.any(each, axis=0)
     if not found.any():
         return []
     least = " at least" if any(trained.share(side) < 1 for side in texts) else ""

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from heed.config import read as read_config
+from heed.data import contamination
+from heed.data.contamination import Seen
 from heed.data.corpus import Corpus, CorpusSide
 from heed.decoding.config import UNGUARDED
 from heed.device import choose_device
@@ -18,7 +20,7 @@ from heed.evaluation.sentence_scores import score_sentences
 from heed.evaluation.translation import score
 from heed.loading import load, open_package
 from heed.models import folder as model_folder
-from heed.runs import final_validation, model_card, saved_recipe
+from heed.runs import final_validation, model_card, saved_recipe, trained_texts
 from heed.runs.final_validation import FinalValidation
 from heed.runs.recipe import Recipe, read
 from heed.runs.report.findings import Against, Findings, Outputs, SetScores, TrainingText
@@ -138,7 +140,8 @@ def _with_translations(
         found = _scored(name := "test set", outputs, recipe.decoding.beam, options)
         sets.append(dataclasses.replace(found, guarded=recipe.decoding.avoid_loops))
     sources, references, hypotheses = map(list, zip(*outputs, strict=True))
-    text = training_text(prepared, sources, references) if prepared is not None else None
+    text = training_text(prepared, references) if prepared is not None else None
+    seen, notes = _seen(findings.folder, sources, references)
     against = _against(findings.folder, outputs, name == "test set", options, tell)
     return dataclasses.replace(
         findings,
@@ -146,7 +149,9 @@ def _with_translations(
         sentences=score_sentences(hypotheses, [references], sources=sources, **options.scoring),
         analysis=analyze(sources, references, hypotheses, text and text.frequencies, **options.scoring),
         text=text,
+        seen=seen,
         against=against,
+        notes=[*findings.notes, *notes],
     )
 
 
@@ -161,15 +166,24 @@ def _translate(folder: Path | str, sources: list[str], options: Options, **searc
     return [found.text for found in translator.translate(sources, **search)]
 
 
-def training_text(prepared: Prepared, sources: list[str], references: list[str]) -> TrainingText:
-    """Count the words of the references, and the sources, in the training text."""
+def _seen(folder: Path, sources: list[str], references: list[str]) -> tuple[Seen | None, list[str]]:
+    """How many pairs were trained on, as heed evaluate counts them, and notes."""
+    try:
+        trained = trained_texts.of_model(folder / "model")
+    except ValueError as error:
+        return None, [f"Whether the model was trained on these pairs is not covered here ({error})."]
+    if trained is None:
+        return None, [f"Not known: whether the model was trained on these pairs (it has no {contamination.FILE})."]
+    unknown = "Not known: whether the model that training started from was trained on these pairs."
+    return contamination.count_seen(trained, sources, [references]), [] if trained.known else [unknown]
+
+
+def training_text(prepared: Prepared, references: list[str]) -> TrainingText:
+    """Count the words of the references in the training text."""
     corpus, vocabularies = prepared.train, tuple(prepared.processors.values())
-    known = set(map(vocabularies[0].clean, sources))
-    seen = {text for text in _texts(corpus, corpus.source, vocabularies[0]) if text in known}
     wanted = {word for reference in references for word in words(reference)}
     counts = count_words(_texts(corpus, corpus.target, vocabularies[1]), wanted)
-    overlap = sum(vocabularies[0].clean(source) in seen for source in sources)
-    return TrainingText(len(corpus), min(len(corpus), MOST_PAIRS), counts, overlap)
+    return TrainingText(len(corpus), min(len(corpus), MOST_PAIRS), counts)
 
 
 def _texts(corpus: Corpus, side: CorpusSide, vocabulary: Any) -> Iterator[str]:

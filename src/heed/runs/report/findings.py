@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from heed.data.contamination import Seen
 from heed.data.filters import FilterReport
 from heed.evaluation.analysis import Analysis
 from heed.evaluation.comparison import Comparison
@@ -31,13 +32,12 @@ class SetScores:
 @dataclass(frozen=True)
 class TrainingText:
     """Statistics of the training text. `counted`: how many of its `pairs` were read. `frequencies` are those of
-    reference words; `overlap` is how many of the sources are also in the training text.
+    reference words.
     """
 
     pairs: int
     counted: int
     frequencies: Mapping[str, int]
-    overlap: int
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Against:
 class Findings:
     """Everything about one run. The parts of translation are empty for other tasks.
 
-    `sentences` and `analysis` are of the last of `sets`: the test set if there is one, else the validation set.
+    `sentences`, `analysis` and `seen` (how many were trained on) are of the last of `sets`: the test set if there is
+    one, else the validation set.
     `notes` say what could not be measured, and why.
     """
 
@@ -68,6 +69,7 @@ class Findings:
     sentences: Sequence[SentenceScore] = ()
     analysis: Analysis | None = None
     text: TrainingText | None = None
+    seen: Seen | None = None
     against: Against | None = None
     notes: Sequence[str] = field(default_factory=list)
 

@@ -16,13 +16,12 @@ FILTERED = 0.1  # share of the pairs that were filtered, from which it is worth 
 
 
 def overlap(f: Findings) -> Advice | None:
-    if f.text is None or not f.sets or f.text.overlap < max(1, COMMON * f.sets[-1].scores.lines):
+    seen = f.seen
+    if seen is None or not f.sets or seen.either < max(1, COMMON * seen.total):
         return None
-    lines = f.sets[-1].scores.lines
     return Advice(
         "overlap",
-        f"{f.text.overlap:,} of the {lines:,} sources of the {f.sets[-1].name} ({f.text.overlap / lines:.1%}) are also "
-        "in the training text, so its scores are too high.",
+        f"On the {f.sets[-1].name}, the model {seen.describe()} ({seen.either / seen.total:.1%} of the pairs).",
         "Remove them from one of the two, and do not compare these scores with others until then.",
     )
 

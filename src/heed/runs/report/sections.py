@@ -152,8 +152,8 @@ def _faults(f: Findings) -> str:
         "copies": (f"{a.copies:,}", "outputs consisting mostly of source words"),
         "empty": (f"{a.empty:,}", "outputs"),
     }
-    if f.text is not None:
-        tiles["overlap"] = (f"{f.text.overlap:,}", "sources also in the training text")
+    if f.seen is not None:
+        tiles["overlap"] = (f"{f.seen.either:,}", "pairs with a side in the training text")
     cells = (
         f"<div><dt>{name}</dt><dd><b>{value}</b><small>{note}</small></dd></div>"
         for name, (value, note) in tiles.items()
