@@ -74,7 +74,8 @@ def test_a_marian_of_transformers_is_tuned_and_goes_back(heed_command, marian, p
     changed = [not torch.equal(a, b) for a, b in zip(before.model.parameters(), after.model.parameters(), strict=True)]
     assert all(changed)
     after.model.double()
-    said = [t.text for t in after.translate(TEXTS, beam=4, penalty="length", length_penalty=1.0, stopping="heuristic")]
+    search = {"beam": 4, "penalty": "length", "length_penalty": 1.0, "stopping": "heuristic", **UNGUARDED}
+    said = [t.text for t in after.translate(TEXTS, **search)]
     assert theirs(out, TEXTS, num_beams=4, length_penalty=1.0, max_length=13) == said
     assert len(set(said)) > 1
 

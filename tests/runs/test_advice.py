@@ -330,7 +330,7 @@ def test_advice_on_rare_words_changes_something_for_this_model(name):
 
 def test_words_that_were_counted_in_a_part_of_the_text_are_said_to_be():
     rare = {"words": words((100, 20), (300, 60), (600, 400), (2000, 1500), (7000, 5600))}
-    (advice,) = advise(findings(analysis=rare, text=TrainingText(800_000, 500_000, {}, 0)))
+    (advice,) = advise(findings(analysis=rare, text=TrainingText(800_000, 500_000, {})))
     assert "1 to 5 times in the first 500,000 of the 800,000 training pairs, 20%" in advice.measured
 
 
