@@ -3,7 +3,8 @@
 One text out of several, a sentence on each line and a blank line between documents. `--prose` files have this form already (`bench.prose` makes them);
 `--wiki` files have a paragraph on each line, as WikiText has, with its tokens joined and sentences with unknown words left out; `--rows` and `--sentences`
 are lines of a file, or a column of a table (FILE:2, counted from 0), which follow each other, or each stand alone. `--long FILE` puts long documents of
-the prose into a file of their own, and not into the text. Sentences of `--without` files are left out.
+the prose into a file of their own, and not into the text. Sentences of `--without` files are left out, and so are documents of fewer than `--least`
+characters.
 """
 
 import argparse
@@ -90,13 +91,14 @@ def put_aside(documents: Iterable[Document], aside: list[Document]) -> Iterator[
         yield document
 
 
-def write(path: Path, documents: Iterable[Document], without: set[str]) -> tuple[int, int, int]:
+def write(path: Path, documents: Iterable[Document], without: set[str], least: int = 0) -> tuple[int, int, int]:
     """How many documents, sentences and characters were written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     counts = [0, 0, 0]
     with lzma.open(path, "wt", encoding="utf-8", newline="\n") as out:
         for document in documents:
-            if kept := [sentence for sentence in document if sentence not in without]:
+            kept = [sentence for sentence in document if sentence not in without]
+            if kept and sum(map(len, kept)) >= least:
                 out.write("\n".join(kept) + "\n\n")
                 for i, more in enumerate((1, len(kept), sum(map(len, kept)))):
                     counts[i] += more
@@ -114,6 +116,7 @@ def main(words: Sequence[str] | None = None) -> int:
     top.add_argument("--sentences", **files, help="lines, or FILE:COLUMN of a table, that each stand alone")
     top.add_argument("--without", **files, help="texts made by this command, whose sentences are left out")
     top.add_argument("--long", type=Path, metavar="FILE", help="for long documents of the prose")
+    top.add_argument("--least", type=int, default=0, metavar="N", help="characters of a document (default: 0)")
     top.add_argument("--out", type=Path, required=True, metavar="FILE.xz")
     args = top.parse_args(words)
     try:
@@ -125,7 +128,7 @@ def main(words: Sequence[str] | None = None) -> int:
             reader(where) for reader, given in ((rows, args.rows), (sentences, args.sentences)) for where in given
         ]
         parts += [wiki(Path(path)) for path in args.wiki]
-        counts = write(args.out, (document for part in parts for document in part), without)
+        counts = write(args.out, (document for part in parts for document in part), without, args.least)
         shown = "{}: {:,} documents, {:,} sentences, {:,} characters"
         print(shown.format(args.out, *counts))
         if args.long:

@@ -2,10 +2,13 @@
 
 import json
 import math
+import random
 
 import pytest
 import torch
-from bench import bigbird, encode, long_labels, packed
+from bench import bigbird, encode, long_documents, long_labels, packed
+
+from heed.cli.main import main
 
 
 def rows(full, ours, sparse=True):
@@ -121,3 +124,46 @@ def test_made_up_documents_tell_their_label_near_their_end_alone(tmp_path):
     assert 10 < sum(first) < 30  # which says nothing
     again = list(long_labels.documents(40, "train", (120, 140)))
     assert [list(row) for row in again] == rows[1:]
+
+
+@pytest.fixture
+def filler(tmp_path):
+    """A BERT with weights by chance."""
+    text = tmp_path / "text.txt"
+    draw = random.Random(0)
+    rows = [" ".join(draw.choices("abcdefgh", k=12)) for _ in range(60)]
+    text.write_text("\n".join([*rows[:30], "", *rows[30:56], "", *rows[56:]]) + "\n", encoding="utf-8")
+    settings = ["model.name=bert", "model.dim=16", "model.heads=2", "model.hidden=32", "model.layers=1", "model.max_length=66",
+                "task.name=masked", "task.length=32", "training.steps=1", "training.batch_tokens=64"]  # fmt: skip
+    words = [part for setting in settings for part in ("--set", setting)]
+    where = ["--source", str(text), "--out", str(tmp_path / "run"), "--device", "cpu", "--no-report", "--quiet"]
+    assert main(["train", *where, *words, "--set", "data.holdout=4"]) == 0
+    return str(tmp_path / "run"), str(text)
+
+
+def test_the_same_words_are_masked_whatever_the_length(filler, tmp_path, capsys):
+    run, text = filler
+    command = [run, "--text", text, "--lengths", "16", "32", "64", "--device", "cpu"]
+    found = []
+    for margin in (0, 3):
+        assert long_documents.main([*command, "--margin", str(margin), "--json", str(tmp_path / "found.json")]) == 0
+        found.append(json.loads((tmp_path / "found.json").read_text("utf-8")))
+    every, inner = found
+    assert every["documents"] == 2 and every["stretches"] == 360 // 56 + 312 // 56
+    for one in found:
+        first, *rest = one["rows"]
+        assert len({row["masked"] for row in one["rows"]}) == 1 and all(row["loss"] != first["loss"] for row in rest)
+        assert first["less"] == first["low"] == first["high"] == 0
+        assert [row["less"] for row in rest] == pytest.approx([first["loss"] - row["loss"] for row in rest])
+        assert all(row["low"] <= row["less"] <= row["high"] for row in rest)
+    assert 0 < inner["rows"][0]["masked"] < every["rows"][0]["masked"]
+    for wrong in (["--margin", "7"], ["--lengths", "16", "24"], ["--lengths", "512", "4096"]):
+        with pytest.raises(SystemExit):
+            long_documents.main([*command, *wrong])
+        assert "error:" in capsys.readouterr().err
+
+
+def test_words_near_a_cut_are_masked_and_do_not_count():
+    counted = long_documents.inside(12, 6, 2)
+    assert counted.tolist() == [False, False, True, True, False, False] * 2
+    assert long_documents.inside(12, 6, 0).all()

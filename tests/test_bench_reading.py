@@ -64,6 +64,14 @@ def test_sentences_of_other_texts_are_left_out(tmp_path):
     assert documents(tmp_path / "text.xz") == [["One."]]
 
 
+def test_short_documents_are_left_out(tmp_path):
+    prose = write(tmp_path / "prose.txt", "One.\nTwo.\n\nThree.\nOne.\n\nThree.\n")
+    without = write(tmp_path / "without.txt", "Two.\n")
+    command = ["--prose", prose, "--without", without, "--least", "10", "--out", str(tmp_path / "text.xz")]
+    assert reading.main(command) == 0
+    assert documents(tmp_path / "text.xz") == [["Three.", "One."]]
+
+
 def test_a_missing_column_is_named(tmp_path):
     table = write(tmp_path / "docs.tsv", "a\tb\nc\n")
     with pytest.raises(SystemExit, match=r"docs\.tsv:2 has 1 columns; there is no column 1"):
