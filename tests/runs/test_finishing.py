@@ -47,7 +47,7 @@ def ended_run(final: str, kept: list[int], results: dict[int, ValidationResult])
     return SimpleNamespace(
         recipe=SimpleNamespace(training=training, decoding=None), files=files, history=ValidationHistory(best=[[9.0, 4]]), step=6,
         results=results, task=task, validation=validation, log=told, report=told, validate=lambda model: MADE,
-        final_search=lambda model, seconds: None, reports=False, prepared=None,
+        final_search=lambda model, seconds: None, command=Command(0.0), prepared=None,
         ending=SimpleNamespace(left_for_options=lambda needed: None, validation=0.0),
         stopping=SimpleNamespace(given_up_if_asked=nullcontext),
     )  # fmt: skip
@@ -79,7 +79,7 @@ def translation(subwords: int, size: int, tuned: int):
     return SimpleNamespace(
         recipe=SimpleNamespace(training=SimpleNamespace(final="best"), decoding=SimpleNamespace(beam=4)),
         task=TASKS["translation"](TranslationSettings(tune_length_penalty=tuned)), validation=validation,
-        files=SimpleNamespace(base={}), reports=False, ending=SimpleNamespace(is_short=False), prepared=SimpleNamespace(processors={"source": range(subwords), "target": range(subwords)}),
+        files=SimpleNamespace(base={}), command=Command(0.0), ending=SimpleNamespace(is_short=False), prepared=SimpleNamespace(processors={"source": range(subwords), "target": range(subwords)}),
     )  # fmt: skip
 
 
@@ -89,9 +89,9 @@ def translation(subwords: int, size: int, tuned: int):
 def test_the_end_takes_as_many_validations_as_it_searches(subwords, tuned, validations):
     run = translation(subwords, 500, tuned)
     assert expected_seconds(run, 10.0) == pytest.approx(WRITING + 10 * validations)
-    run.reports = True
+    run.command = Command(0.0, reports=True)
     assert expected_seconds(run, 0.0) == pytest.approx(WRITING + REPORT[0] + 500 * REPORT[1])
-    run.reports = False
+    run.command = Command(0.0)
     run.validation.engines = SimpleNamespace(fast=True)  # a validation by the GPU search says less of a plain one
     listed = 3 * (PLAIN_COST - 1) if subwords == LARGE else 0
     assert expected_seconds(run, 10.0) == pytest.approx(WRITING + 10 * (validations + listed))
@@ -134,7 +134,8 @@ def test_optional_files_are_left_out_where_a_short_budget_has_no_time_for_them(l
         asked.append(needed)
         return left
 
-    run.reports, run.ending = True, SimpleNamespace(left_for_options=left_for_options, validation=4.0)
+    run.command = Command(0.0, reports=True)
+    run.ending = SimpleNamespace(left_for_options=left_for_options, validation=4.0)
     run.final_search = lambda model, seconds: (None, f"{seconds} s for tuning")
     assert finish(run, None)
     ((_, _, options),) = run.files.calls

@@ -2,7 +2,10 @@
 
 import argparse
 import os
+import sys
+import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 EXAMPLES = """\
 examples:
@@ -14,6 +17,7 @@ examples:
   heed train --source text.ko --set task.name=denoising --set model.name=bart --out runs/bart    # pre-training
   heed train --from openai-community/gpt2 --source text.txt --out runs/more    # continued pre-training
   heed train --source train.en --target train.de --rejected rejected.tsv --out runs/en-de    # report which pairs were filtered
+  heed train --source train.en --target train.de --out runs/en-de --dry-run > my-recipe.toml    # what would be trained, to edit
   heed train --source train.en --target train.de --out runs/quick --time 10m    # a finished model in ten minutes
   heed train --out runs/quick --resume --time +1h    # train it for another hour
   heed train --out runs/en-de --resume            # continue after Ctrl-C, a crash or kill -9
@@ -48,6 +52,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="report which pairs were filtered, and by which rule (docs/guides/cleaning.md)",
     )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show what would be trained and how long it would take, without training; redirected, standard output is the recipe with every setting",
+    )
     parser.set_defaults(began=None)  # main knows
     add_run_options(parser, "training.steps=4000")
 
@@ -75,7 +84,6 @@ def add_run_options(parser: argparse.ArgumentParser, example: str) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from heed.cli.common import errors
-    from heed.models.folder_config import read_config
     from heed.runs.ending import Command
     from heed.runs.train import run as train
     from heed.training.report import Report
@@ -109,8 +117,18 @@ def run(args: argparse.Namespace) -> int:
             return Report(console, steps, start, quiet)
 
         command = None if args.began is None else Command(args.began, not args.no_report)
-        told = {"report": report, "say": say, "tell": tell, "warn": warn}
-        outcome = train(recipe, args.out, resume=args.resume, **told, command=command)
+        told = {"report": report, "say": say, "tell": tell, "warn": warn, "command": command}
+        outcome = (_rehearse if args.dry_run else train)(recipe, args.out, resume=args.resume, **told)
+    return _end(outcome, recipe, args, console, say)
+
+
+def _end(outcome, recipe, args: argparse.Namespace, console, say) -> int:
+    from heed.models.folder_config import read_config
+    from heed.training.torchrun import is_first
+
+    if args.dry_run:
+        say(f"Nothing was trained. Without --dry-run the run is in {args.out}.")
+        return 130 if outcome.how == "interrupted" else 0
     if outcome.how == "interrupted":
         say(f"Interrupted at step {outcome.step:,} and saved. Continue with: heed train --out {args.out} --resume")
         return 130
@@ -119,6 +137,28 @@ def run(args: argparse.Namespace) -> int:
     usage = recipe.task.usage(args.out, read_config(args.out / "model"))
     say(f"Done ({outcome.how}, step {outcome.step:,}). Try it: {usage}")
     return 0
+
+
+def _rehearse(recipe, out: Path, *, resume: bool, command, **told):
+    """Begin the run in a temporary folder, and write its recipe to standard output unless that is a terminal."""
+    from heed.runs import saved_recipe
+    from heed.runs.ending import Command
+    from heed.runs.resume import check_new
+    from heed.runs.run_folder import RECIPE
+    from heed.runs.train import run as train
+
+    if resume:
+        raise ValueError("--dry-run shows a run that has not begun: leave out one of --dry-run and --resume")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("--dry-run needs one process: start it without torchrun")
+    check_new(out, resume)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary) / out.name
+        began = time.monotonic() if command is None else command.began
+        outcome = train(recipe, folder, **told, command=Command(began, rehearsal=True))
+        if not sys.stdout.isatty():
+            print(saved_recipe.body(folder / RECIPE), end="")
+    return outcome
 
 
 def _report(folder: Path, device: str, console, say) -> None:

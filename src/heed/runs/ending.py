@@ -25,7 +25,7 @@ WRONG = 2.0, 60.0  # it is said again if it was wrong by this factor and by thes
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: "finished", "stopped early" or "interrupted"."""
+    """How a run ended: "finished", "stopped early", "interrupted" or "rehearsed"."""
 
     how: str
     step: int
@@ -34,11 +34,12 @@ class Outcome:
 
 class Command(NamedTuple):
     """When the command began, by time.monotonic(), and whether it writes a report at the end: a time budget includes
-    both.
+    both. A `rehearsal` only shows what would be trained.
     """
 
     began: float
     reports: bool = False
+    rehearsal: bool = False
 
 
 class Ending:

@@ -36,7 +36,7 @@ def _optional(run: Run) -> tuple[float, float]:
 
 def _needed(run: Run) -> float:
     """Seconds for writing the model and the report."""
-    once, each = REPORT if run.reports and run.task.searches else (0.0, 0.0)
+    once, each = REPORT if run.command.reports and run.task.searches else (0.0, 0.0)
     return WRITING + once + each * run.validation.size
 
 

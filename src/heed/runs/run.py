@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
@@ -79,8 +79,8 @@ class Run:
         self.optimizer = make_optimizer(t, [own for own in self.model.parameters() if own.requires_grad])
         recurrent = RecurrentState(self.objective, self.workers)
         self.state = TrainingState(self.model, self.optimizer, EMA(self.model, t.ema) if t.ema else None, recurrent)
-        self.history, command = ValidationHistory(), command or Command(time.monotonic())
-        self.reports, self.ending = command.reports, Ending(t, command.began, finishing=partial(expected_seconds, self))
+        self.history, self.command = ValidationHistory(), command or Command(time.monotonic())
+        self.ending = Ending(t, self.command.began, finishing=partial(expected_seconds, self))
         self.position, self.step = DataPosition(), 0
         self.results: dict[int, ValidationResult] = {}  # of the last and the best validation, by step
         self.stopping, self.unvalidated = Stopping(self.workers.request_stop), False
@@ -111,36 +111,48 @@ class Run:
         return why
 
     def train(self) -> Outcome:
-        t = self.recipe.training
         if self.log:
             facts = {"key": self.prepared.key, "heed": __version__, "torch": torch.__version__}
             self.log.write("start", step=self.step, **facts, valid_engine=self.recipe.training.valid_engine)
         if not self._catch_up() and not self.ending.is_over(self.step, self.history):
             trial.measure(self)
-            share = self.workers.rank, self.workers.world
-            made = self.task.batches(self.recipe, self.prepared, self.plan, share, self.position)
-            moved = ((position, batch.to(self.workers.device)) for position, batch in made)
-            with closing(made), closing(in_thread(moved)) as ready:
-                loop.train(
-                    self.model,
-                    ready,
-                    self.wrapped,
-                    self.optimizer,
-                    cooled(make_schedule(t, self.model.config.dim), lambda: self.history),
-                    steps=range(self.step + 1, t.steps + 1),
-                    accumulate=t.accumulate,
-                    clip=t.clip,
-                    seed=t.seed,
-                    workers=self.workers,
-                    context=lambda: self.plan.context(self.workers.device),
-                    forward_backward=self.plan.passes(self.model, self.objective),
-                    parts=getattr(self.objective, "parts", ()),
-                    after_step=[self._average, self._tell, self._check, self._plan_end, self._save],
-                )
+            self._take_steps([self._average, self._tell, self._check, self._plan_end, self._save])
         if self.unvalidated or self.workers.should_stop() or not self._finished():
             return Outcome("interrupted", self.step, self.folder)
         early = self.history.stopped and self.history.ends_at is None
         return Outcome("stopped early" if early else "finished", self.step, self.folder)
+
+    def rehearse(self) -> Outcome:
+        """Take steps until it can be told how long the run takes, without validating or saving."""
+        trial.measure(self)
+        self._take_steps([self._average, self._tell, self._plan_end, self._is_rehearsed])
+        return Outcome("interrupted" if self.workers.should_stop() else "rehearsed", self.step, self.folder)
+
+    def _is_rehearsed(self, progress: loop.Progress) -> bool:
+        return self.ending.expected is not None or self._is_last(progress.step) or self.workers.should_stop()
+
+    def _take_steps(self, after_step: Sequence[Callable[[loop.Progress], bool | None]]) -> None:
+        """Train from the current position until one of the callbacks ends it."""
+        t, share = self.recipe.training, (self.workers.rank, self.workers.world)
+        made = self.task.batches(self.recipe, self.prepared, self.plan, share, self.position)
+        moved = ((position, batch.to(self.workers.device)) for position, batch in made)
+        with closing(made), closing(in_thread(moved)) as ready:
+            loop.train(
+                self.model,
+                ready,
+                self.wrapped,
+                self.optimizer,
+                cooled(make_schedule(t, self.model.config.dim), lambda: self.history),
+                steps=range(self.step + 1, t.steps + 1),
+                accumulate=t.accumulate,
+                clip=t.clip,
+                seed=t.seed,
+                workers=self.workers,
+                context=lambda: self.plan.context(self.workers.device),
+                forward_backward=self.plan.passes(self.model, self.objective),
+                parts=getattr(self.objective, "parts", ()),
+                after_step=after_step,
+            )
 
     def _finished(self) -> bool:
         """Create the final model; False if interrupted by a signal."""

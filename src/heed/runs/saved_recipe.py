@@ -14,6 +14,11 @@ def write(path: Path, text: str, run: str) -> None:
     write_text(path, f"# of run {run}, sha256 {_digest(run, text)}: change settings with --set\n{text}")
 
 
+def body(path: Path) -> str:
+    """A recipe without the line of its run."""
+    return HEAD.sub("", path.read_text(encoding="utf-8"), count=1)
+
+
 def check(path: Path) -> str | None:
     """The identifier of a file's run; ValueError if it has changed since it was written. None: an earlier version's."""
     if not path.is_file():

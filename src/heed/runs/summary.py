@@ -86,6 +86,6 @@ def training_summary(run: Any, base: Package | None) -> dict[str, str]:
         "Vocabulary": vocabulary_row(prepared.processors),
         "Device": device_row(run.plan, run.workers),
         "Steps": length_row(recipe.training, run.step),
-        "Folder": str(run.folder),
+        "Folder": "" if run.command.rehearsal else str(run.folder),
     }
     return {label: value for label, value in rows.items() if value}

@@ -34,7 +34,8 @@ def run(
     command: Command | None = None,
 ) -> Outcome:
     """Train a recipe in a folder; together with other processes if torchrun has started this one. `warn` is called
-    with messages about damage. `command` is what a time budget includes besides training.
+    with messages about damage. `command` is what a time budget includes besides training; if it is a rehearsal, the
+    run takes a few steps, to tell how long it takes, and leaves a folder with its recipe.
     """
     command = command or Command(time.monotonic())
 
@@ -72,7 +73,7 @@ def run(
         if again and not at_work.step:
             at_work.report.say("No checkpoint to continue from: starting at step 1.")
         workers.broadcast(lambda: at_work.files.write_recipe(at_work.recipe, decided_by_data(at_work.model)))
-        outcome = _to_the_end(at_work)
+        outcome = _to_the_end(at_work, at_work.rehearse if command.rehearsal else at_work.train)
     except RuntimeError as error:
         workers.raise_if_peer_died(error)
         raise
@@ -82,9 +83,9 @@ def run(
     return outcome
 
 
-def _to_the_end(run: Run) -> Outcome:
+def _to_the_end(run: Run, train: Callable[[], Outcome]) -> Outcome:
     try:
         with run.stopping.obeyed():
-            return run.train()
+            return train()
     finally:
         run.close()
