@@ -49,7 +49,7 @@ def test_answers_of_json_lines_are_written_chunk_by_chunk(json_lines, tmp_path, 
         return [SimpleNamespace(text=question, best=[], cut=question == "what?", windows=1) for question, _ in pairs]
 
     args = Namespace(squad=str(file), out=None, json=json_lines, n=1, threshold=None, batch_tokens=4096)
-    product = SimpleNamespace(answer=give, sizes=SimpleNamespace(max_question=3))
+    product = SimpleNamespace(answer=give, longest_question=3)
     assert answer._squad(args, product) == 0
     out, err = capsys.readouterr()
     assert err.startswith("1 of 2 questions are longer than 3 subwords and were truncated.")

@@ -187,6 +187,21 @@ def test_a_label_that_is_none_is_told_with_its_file_and_line(heed, run, files, t
     assert (code, out) == (1, "") and err == f"heed: {path}, line {line}: {said}"
 
 
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (["--repair"], "--repair is for taggers: leave it out"),
+        (["--window", "8"], "--window is for language models: use it with --text"),
+        (["--stride", "2"], "--stride is for language models: use it with --text"),
+    ],
+)
+@pytest.mark.parametrize("task", ["classification", "embedding"])
+def test_options_for_other_models_are_refused(heed, run, files, task, option, says):
+    given = ["--source", files / "test.text", "--reference", files / f"test.{TARGETS[task]}"]
+    code, out, err = heed("evaluate", run(task), *given, *option)
+    assert (code, out, err) == (1, "", f"heed: {says}")
+
+
 def test_the_option_is_refused_where_it_means_nothing(heed, trained, files):
     code, _, err = heed(
         "evaluate", trained, "--source", files / "test.text", "--reference", files / "test.other", "--too-long", "cut"

@@ -36,6 +36,7 @@ from heed.tasks.text_losses import LabelLoss, PackedTextLoss, TextLoss
 from heed.tasks.translation import Translation, TranslationSettings
 from heed.training.config import TrainingConfig
 from heed.training.distributed import Sharded, SingleProcess
+from heed.vocabularies.vocabulary import SpecialTokens
 
 ROWS = {"vocab_size": 20, "dim": 32, "heads": 2, "hidden": 32, "layers": 1, "max_length": 20}
 CPU, CUDA = SingleProcess(), SingleProcess(torch.device("cuda"))
@@ -173,6 +174,24 @@ def test_texts_to_classify_can_be_packed_and_then_a_gpu_has_the_accelerated_step
     refused = "training.packed is true, but this GPT2 does not support packed training with texts of 7 tokens: "
     with pytest.raises(ValueError, match=refused):  # it reads the last token of each row
         plan_for(CPU, decoder, objective, CLASSIFICATION, packed=True, most=7)
+
+
+def test_packed_texts_may_fill_all_positions_of_a_model_and_all_of_its_full_attention():
+    """The bound of the lengths in a batch is rounded up for kernels, but not above what the model reads."""
+    special = (SpecialTokens(0, 1, 2, 3, before=(2,)), SpecialTokens(0, 1, 2, 3))
+    sizes = {"vocab_size": 20, "dim": 32, "heads": 2, "hidden": 32, "layers": 1}
+    bert = Bert(BertConfig(labels=2, max_length=20, **sizes))
+    bigbird = BigBird(BigBirdConfig(labels=2, max_length=400, block=4, random_blocks=1, **sizes))
+    objective = PackedTextLoss(LabelLoss(0.1), Classifier.combine)
+    for encoder, most in ((bert, 20), (bigbird, 28)):  # 32 for kernels
+        found = plan_for(CUDA, encoder, objective, CLASSIFICATION, packed=True, most=most)
+        batch = found.collate([[5] * (most - 2), [6]], [[0], [1]], special)
+        assert found.collate.keywords["slots"] > 1 and batch.valid.longest == most
+        encoder.eval()
+        with torch.inference_mode():
+            assert torch.isfinite(objective(encoder, batch).total)
+    nothing = plan_for(CUDA, bert, objective, CLASSIFICATION, packed=True, most=20).collate([], [], special)
+    assert nothing.valid.longest == 16 and nothing.count == 0
 
 
 def test_rows_of_masked_words_have_the_accelerated_step_on_a_gpu_where_the_model_can():

@@ -325,6 +325,8 @@ def check_windows(tmp_path, capsys):
     long = ["answer", str(tmp_path / "run"), f"Who?\t{CONTEXT * 3}", "--window"]
     assert main([*long, "24", "--stride", "4"]) == 0
     assert capsys.readouterr().err.startswith("1 of 1 questions have a context longer than a window of 24 tokens")
+    assert main(["answer", str(tmp_path / "run"), f"Who? {CONTEXT * 3}\t{CONTEXT}", "--window", "17"]) == 0
+    assert "questions are longer than 7 subwords and were truncated" in " ".join(capsys.readouterr().err.split())
     assert main([*long, "33"]) == 1
     assert "window is 33; it must be at least 16, and at most 32, the positions" in capsys.readouterr().err
     (tmp_path / "long.json").write_text(json.dumps(article(GOOD, CONTEXT * 3)), "utf-8")

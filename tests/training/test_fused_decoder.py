@@ -118,10 +118,19 @@ def test_filled_up_documents_are_the_documents_and_nothing_to_predict(monkeypatc
     assert nothing.tokens.shape == (1, 128) and nothing.count == 0 and (nothing.expected == -1).all()
 
 
+def test_documents_may_fill_all_positions_of_a_model():
+    pieces = cut_documents(np.arange(40), np.array([0]), np.zeros(1, dtype=int), 20, 0)
+    batches = DocumentBatches(np.arange(40), pieces, budget=64, pad=0, slots=128, most=20)
+    assert batches.make(np.arange(2)).offsets.longest == 20  # 32 for kernels
+    assert DocumentBatches(np.arange(40), pieces, budget=64, pad=0, slots=128).make(np.arange(2)).offsets.longest == 32
+
+
 def test_offsets_are_filled_up_to_whole_slots():
     for lengths in ([5], [128], [1, 127], [100, 200, 3]):
         offsets = padded_offsets(np.array(lengths), 128)
         assert int(offsets.starts[-1]) == -(-sum(lengths) // 128) * 128 == len(offsets.positions)
+        assert padded_offsets(np.array(lengths), 128, max(lengths)).longest <= offsets.longest
+        assert padded_offsets(np.array(lengths), 128, max(lengths)).longest == max(lengths)
 
 
 @pytest.mark.parametrize(("objective", "reading"), [(LanguageLoss(), "stream"), (IndependentLoss(), "random")])

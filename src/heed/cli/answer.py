@@ -137,14 +137,14 @@ def _remark(counts: Iterable[int], product: Any) -> None:
     from heed.cli.common import errors
 
     questions, cut, split, *_ = [*counts, 0, 0, 0]
-    sizes, lines = product.sizes, []
+    lines = []
     if cut:
         lines.append(
-            f"{cut:,} of {questions:,} questions are longer than {sizes.max_question} subwords and were truncated."
+            f"{cut:,} of {questions:,} questions are longer than {product.longest_question} subwords and were truncated."
         )
     if split:
         lines.append(
-            f"{split:,} of {questions:,} questions have a context longer than a window of {sizes.max_length} tokens, "
+            f"{split:,} of {questions:,} questions have a context longer than a window of {product.sizes.max_length} tokens, "
             "which was read in several (--window)."
         )
     for line in lines:

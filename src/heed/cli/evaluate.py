@@ -114,19 +114,22 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("--precision is for image classifiers: leave it out")
     if args.too_long and own not in (labelled, embed):
         raise ValueError("--too-long is for classifiers, regression models and embedding models: leave it out")
+    if args.repair and own is not tag:
+        raise ValueError("--repair is for taggers: leave it out")
+    if own not in (answer, fill, language):  # these have windows, or refuse them themselves
+        language.check_context(args)
     return own.evaluate(args) if own else _evaluate_translations(args)
 
 
 def _evaluate_translations(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from heed.cli import language, suspicions
+    from heed.cli import suspicions
     from heed.cli.common import write_lines
     from heed.cli.seen import show_seen
     from heed.evaluation.sentence_scores import score_sentences
     from heed.evaluation.translation import metrics, score
 
-    language.check_context(args)
     if not args.reference:
         raise ValueError("give something to compare with: --reference FILE, or for a language model --text FILE")
     sources, references = _texts(args)

@@ -26,6 +26,10 @@ class WindowSizes(NamedTuple):
     stride: int = STRIDE
     max_question: int = MAX_QUESTION
 
+    def longest_question(self, special: SpecialTokens) -> int:
+        """How many subwords of a question are read: at most half of a window."""
+        return min(self.max_question, (self.max_length - _around(special)) // 2)
+
 
 class QuestionInput(NamedTuple):
     """A tokenized question and context, and the windows of the context. `cut`: whether the question was truncated."""
@@ -57,8 +61,7 @@ def question_inputs(
     """Each question with its context; a context shared by several questions is encoded once."""
     contexts: dict[str, AlignedPieces] = {}
     encoded = vocabulary.encode_aligned([question.lstrip() for question, _ in pairs])
-    around = len(special.before) + len(special.delimiter) + 1
-    most = min(sizes.max_question, (sizes.max_length - around) // 2)
+    around, most = _around(special), sizes.longest_question(special)
     for number, ((text, context), own) in enumerate(zip(pairs, encoded, strict=True), 1):
         if len(split_parts(own.ids, special.delimiter)) > 1:
             raise ValueError(f"question {number}, {text!r}, contains the token that ends a question: remove it")
@@ -68,6 +71,11 @@ def question_inputs(
         room = sizes.max_length - around - len(question)
         windows = split_windows(len(pieces.ids), room, sizes.stride)
         yield QuestionInput(question, pieces, windows, cut=len(own.ids) > most)
+
+
+def _around(special: SpecialTokens) -> int:
+    """The number of special tokens of a window."""
+    return len(special.before) + len(special.delimiter) + 1
 
 
 def answer_rows(own: QuestionInput, question: Question, special: SpecialTokens) -> list[tuple[list[int], list[int]]]:

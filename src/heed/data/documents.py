@@ -122,10 +122,13 @@ class DocumentBatches:
         grouping: Callable = plan_packed,
         weights: Sequence[float] = (),
         slots: int = 1,
+        most: int = 0,
     ):
-        """Packed batches are padded to a multiple of `slots`, so that few shapes occur."""
+        """Packed batches are padded to a multiple of `slots`, so that few shapes occur. No piece has more than `most`
+        tokens; 0: that is not known.
+        """
         self.ids, self.pieces, self.budget, self.pad, self.seed, self.share = ids, pieces, budget, pad, seed, share
-        self.grouping, self.slots = grouping, slots
+        self.grouping, self.slots, self.most = grouping, slots, most
         self.weights = list(weights) if any(weight != 1 for weight in weights) else []
 
     def plan(self, epoch: int) -> list[np.ndarray]:
@@ -159,7 +162,7 @@ class DocumentBatches:
         return collate(mine, self.pieces.lengths[mine])
 
     def _packed(self, rows: np.ndarray, lengths: np.ndarray) -> PackedDocuments:
-        offsets = padded_offsets(lengths if len(rows) else np.ones(1, dtype=np.int64), self.slots)
+        offsets = padded_offsets(lengths if len(rows) else np.ones(1, dtype=np.int64), self.slots, self.most)
         tokens = np.full(len(offsets.positions), self.pad, dtype=np.int64)
         expected, count = np.full_like(tokens, IGNORED), int(lengths.sum())
         indices = np.repeat(self.pieces.starts[rows], lengths) + offsets.positions.numpy()[:count]

@@ -90,11 +90,13 @@ class PackedTexts(NamedTuple):
 class PackTexts:
     """The batch of `collate` without padding: tokens are filled up to a multiple of `slots`, and sequences so that
     few shapes occur. Its labels are of texts or, with `tokens`, of tokens; `empty` is the target of an empty text.
+    No text has more than `most` tokens; 0: that is not known.
     """
 
     collate: Callable[..., LabelledBatch]
     tokens: bool = False
     empty: tuple[int, ...] = (0,)
+    most: int = 0
 
     def __call__(
         self, source: Sequence[Ids], target: Sequence[Ids], special: SpecialPair, slots: int = 1
@@ -104,7 +106,7 @@ class PackTexts:
             return empty._replace(labels=torch.full_like(empty.labels, self._no_label), count=0)
         padded = self.collate(source, target, special)
         tokens, _, *segments = pack_texts(*padded.inputs)
-        offsets = padded_offsets(padded.valid.sum(dim=1).numpy(), slots)
+        offsets = padded_offsets(padded.valid.sum(dim=1).numpy(), slots, self.most)
         filler, sequences = len(offsets.positions) - tokens.shape[1], len(offsets.starts) - 1
         own = padded.labels[padded.valid] if self.tokens else padded.labels
         missing = filler if self.tokens else sequences - len(own)

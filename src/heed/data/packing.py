@@ -108,11 +108,15 @@ def kernel_lengths(lengths: np.ndarray) -> np.ndarray:
     return np.where(lengths <= SHORT, powers, -(-lengths // SHORT) * SHORT)
 
 
-def padded_offsets(lengths: np.ndarray, slots: int) -> SequenceOffsets:
-    """The offsets of sequences and of the filler after them, which makes the number of tokens a multiple of `slots`."""
+def padded_offsets(lengths: np.ndarray, slots: int, most: int = 0) -> SequenceOffsets:
+    """The offsets of sequences and of the filler after them, which makes the number of tokens a multiple of `slots`. If
+    it is known that no sequence of any batch is longer than `most`, their upper bound is not either.
+    """
     (filler,) = _filler_lengths((lengths,), slots)
     longest = int(lengths.max())
-    longest = int(kernel_lengths(np.array([longest])).max()) if slots > 1 else longest
+    if slots > 1:
+        rounded = int(kernel_lengths(np.array([longest])).max())
+        longest = max(longest, min(rounded, most or rounded))
     return _offsets(np.concatenate([lengths, filler]) if slots > 1 else lengths, longest, slots)
 
 

@@ -97,6 +97,11 @@ class Answerer(Product):
             raise ValueError(f"stride is {stride}; it must be at least 0, and at most {window // 2}, half of a window")
         self.sizes = self.sizes._replace(max_length=window, stride=self.sizes.stride if stride is None else stride)
 
+    @property
+    def longest_question(self) -> int:
+        """How many subwords of a question are read."""
+        return self.sizes.longest_question(self.vocabulary.special)
+
     def answer(
         self,
         pairs: Iterable[tuple[str, str]],

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from heed.data.batching import Collate, collate, plan, plan_packed
+from heed.data.labelled import PackTexts
 from heed.data.packing import pack
 from heed.kernels import fused_model
 from heed.nn.attention import Attention
@@ -130,9 +131,12 @@ def plan_execution(
     if not packed:
         collated = getattr(task, "collate", collate)
         return ExecutionPlan(precision, plan, collated, longest, accelerated, missing, captured=captured)
+    packs = getattr(task, "pack", pack)
+    if isinstance(packs, PackTexts):
+        packs = dataclasses.replace(packs, most=most)
     slots = _slots(-(-t.batch_tokens // workers.world)) if accelerated or captured else 1  # of one process's share
     return ExecutionPlan(
-        precision, plan_packed, partial(getattr(task, "pack", pack), slots=slots), longest, accelerated, missing,
+        precision, plan_packed, partial(packs, slots=slots), longest, accelerated, missing,
         slots if accelerated else 1, captured,
     )  # fmt: skip
 

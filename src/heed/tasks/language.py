@@ -119,7 +119,7 @@ class LanguageModelling(StreamTask):
         if self.settings.reading == "documents":
             pad = prepared.processors["text"].special.pad
             options = {"budget": t.batch_tokens, "pad": pad, "grouping": plan.grouping, "weights": weights}
-            options["slots"] = plan.slots
+            options |= {"slots": plan.slots, "most": length}
             return DocumentBatches(stream.ids, self._pieces(recipe, prepared), **options, **common).start(position)
         corpora = [
             CorpusRange(*span, weight, code)

@@ -69,7 +69,7 @@ class QuestionAnswering(TokenTask):
     counted: ClassVar[Mapping[str, str]] = {
         "misaligned": "skipped because the answer is not at the stated position (data.misaligned)",
         "unread": "skipped because the answer cannot be encoded",
-        "cut": "truncated to task.max_question subwords",
+        "cut": "truncated to task.max_question subwords, or to half of a window",
         "split": "with a context in several windows (task.max_length)",
         "unanswerable": "without an answer",
     }
