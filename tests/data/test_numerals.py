@@ -30,6 +30,7 @@ SAME = [
     ("150 million people", "1억 5천만 명"),
     ("1.5 million", "150만"),
     ("3 Millionen Leute", "300万人"),
+    ("3.5 trillion won", "3조 5000억 원"),
     ("20000 yen", "二 万 円"),
     ("800 yen", "八百円"),
     ("5000 won", "오천 원"),
@@ -55,6 +56,7 @@ OTHER = [
     ("10,000 won", "2만 원"),
     ("12,500 won", "1만 2천3백 원"),
     ("3 million", "30만"),
+    ("3.5 trillion won", "3조 6000억 원"),
     ("100 yen", "二百円"),
     ("the 3rd time", "第4回"),
     ("2 hexadecimal digits", "10진수 숫자 2개"),
@@ -77,3 +79,15 @@ def test_each_number_needs_one_of_its_own():
     assert numbers_disagree("3 cats and 3 dogs", "고양이 3마리와 개")
     assert not numbers_disagree("3 cats and three dogs", "고양이 3마리와 개 3마리")
     assert numbers_disagree("3 cats and three dogs", "고양이 3마리와 개 3마리, 새 3마리")
+
+
+@pytest.mark.parametrize(("number", "other"), [("1", "1"), ("3:30", "15:30")])
+def test_a_line_of_many_numbers_is_compared_too(number, other):
+    assert not numbers_disagree(f"{number} " * 1200, f"{other} " * 1200 + "one")
+    assert numbers_disagree(f"{number} " * 1200, f"{other} " * 1201)
+    assert numbers_disagree(f"{number} " * 1199 + "7", f"{other} " * 1200)
+
+
+def test_an_ambiguous_number_leaves_its_place_to_one_that_has_no_other():
+    assert not numbers_disagree("at 3:00 and 3 a.m.", "at 3 a.m. and 15:00")
+    assert numbers_disagree("at 3:00 and 3 a.m.", "at 3 p.m. and 15:00")
