@@ -30,8 +30,11 @@ class Mention(NamedTuple):
 
 
 def plain(number: str) -> str:
-    """The digits of a number alone."""
-    return _SEPARATOR.sub("", number).lstrip("0") or "0"
+    """The digits of a number alone, 0 to 9 for those of any script."""
+    digits = _SEPARATOR.sub("", number)
+    if not digits.isascii():
+        digits = "".join(str(unicodedata.decimal(digit)) for digit in digits)
+    return digits.lstrip("0") or "0"
 
 
 def mentions(text: str) -> list[Mention]:
@@ -40,8 +43,8 @@ def mentions(text: str) -> list[Mention]:
 
 
 def parts(text: str) -> list[Mention]:
-    """The same with times, dates and sums in parts: 2:30 is 2 and 30, 2024.3.5 is 2024, 3 and 5."""
-    text = _DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", text))
+    """The same with times, dates and sums in parts: 2:30 is 2 and 30, 2024.3.5 and 5.3.2024 are 2024, 3 and 5."""
+    text = _DATE.sub(r"\1\4 \2\5 \3\6", unicodedata.normalize("NFKC", text))
     return _read(_COLON.sub(" ", text), (_fraction, _named, partial(_with_units, _UNITS), _in_words, _in_korean))
 
 
@@ -133,7 +136,7 @@ def _in_digits(text: str) -> Found:
         yield match, {plain(match[0])}, set()
 
 
-_DATE = re.compile(r"\b(\d{4})\.\s?(\d{1,2})\.\s?(\d{1,2})\b")
+_DATE = re.compile(r"\b(?:(\d{4})\.\s?(\d{1,2})\.\s?(\d{1,2})|(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4}))\b")
 _COLON = re.compile(r"(?<=\d):(?=\d)")
 
 # Numerals of Chinese, Japanese and Korean, with or without digits among them
