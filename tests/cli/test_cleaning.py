@@ -76,7 +76,7 @@ def test_evaluate_tells_what_was_trained_on(heed, trained, tmp_path):
     (tmp_path / "test.ko").write_text(f"{pairs[0][0].upper()} !\n새 문장입니다\n또 하나입니다\n", "utf-8")
     (tmp_path / "test.en").write_text(f"New.\n{pairs[2][1].lower()}\nNewer.\n", "utf-8")
     files = ["--source", tmp_path / "test.ko", "--reference", tmp_path / "test.en", "--json", tmp_path / "s.json"]
-    says = "was trained on texts of 2 of 3 test pairs (1 sources, 1 references): scores on them say little about unseen text."
+    says = "was trained on texts of 2 of 3 test pairs (1 source, 1 reference): scores on them say little about unseen text."
     for folder in (trained, trained / "model"):
         assert f"Warning: {folder} {says}" in heed("evaluate", folder, *files)[2]
     facts = json.loads((tmp_path / "s.json").read_text())["trained_on"]
@@ -171,9 +171,9 @@ def test_both_directions_in_one_model(heed, tmp_path):
     write(tmp_path, "test", [PAIRS[40], (PAIRS[41][0], "etwas anderes"), ("quite", "anders"), VALID[0]])
     files = ("--source", tmp_path / "test.de", "--reference", tmp_path / "test.en")
     code, _, err = heed("evaluate", tmp_path / "run", "--from", "de", *files)
-    assert code == 0 and "was trained on texts of 2 of 4 test pairs (1 sources, 2 references): scores" in err
+    assert code == 0 and "was trained on texts of 2 of 4 test pairs (1 source, 2 references): scores" in err
     report = heed("report", tmp_path / "run", "--from", "de", *files, "--out", tmp_path / "page.html", "--alone")
     assert report[0] == 0
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert "On the test set, the model was trained on texts of 2 of 4 test pairs (1 sources, 2 references)" in page
+    assert "On the test set, the model was trained on texts of 2 of 4 test pairs (1 source, 2 references)" in page
     assert "<b>2</b><small>pairs with a side in the training text" in page

@@ -56,9 +56,7 @@ def test_training_ends_with_a_report(run):
     assert [row[:2] for row in kept.outputs] == PAIRS[:26]
     assert "What to try next" in page and "Every sentence" in page and "By word" in page
     assert f"{kept.scores['chrf']:.1f}" in re.search(r"<h3>chrF2</h3>.*?</p>", page)[0]
-    says = (
-        "On the validation set, the model was trained on texts of 1 of 26 test pairs (1 sources, 1 references): scores"
-    )
+    says = "On the validation set, the model was trained on texts of 1 of 26 test pairs (1 source, 1 reference): scores"
     assert says in page and "(3.8% of the pairs)" in page and "<b>1</b><small>pairs with a side in the training" in page
 
 

@@ -1,7 +1,7 @@
 """Rules that need more than one pair: planted faults of each kind are found, and clean pairs are kept."""
 
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 
 import numpy as np
@@ -331,6 +331,14 @@ def test_an_earlier_version_s_name_counts_where_it_excluded_the_same_pairs():
     assert lacked("misaligned", BOTH_WAYS, misaligned=True)[0] is False
     assert lacked("reversed", overlap=True)[0] is False and lacked("overlap", overlap=True)[0] is True
     assert Cleaning(replace(ALL_OFF, overlap=True), sides=1).one_way_key() is None
+
+
+def test_a_corpus_that_a_version_filtered_by_digits_alone_is_prepared_again():
+    cleaning = Cleaning(replace(ALL_OFF, numbers=True, overlap=True), valid=VALID)
+    earlier = [asdict(cleaning.filters), 0, [own.tolist() for own in cleaning._valid_hashes()], [], 2]  # of 0.2.0
+    assert earlier not in (cleaning.key(), cleaning.one_way_key())
+    plain = replace(cleaning, filters=replace(cleaning.filters, numbers=False))
+    assert [asdict(plain.filters), *earlier[1:]] == plain.one_way_key()
 
 
 def test_only_genuine_pairs_that_no_filter_takes_are_held_out():

@@ -107,7 +107,7 @@ def test_the_texts_of_the_model_that_training_started_from_are_kept_and_counted(
     found = count_seen(trained, ["The sea", "the dog", "new"], [["neu"] * 3, ["x", "y", "das Meer!"]])
     assert found == (2, 1, 3, 3, 1.0, 2)
     assert found.describe() == (
-        "was trained on texts of 3 of 3 test pairs (2 sources, 1 references), 2 of them only before fine-tuning: scores "
+        "was trained on texts of 3 of 3 test pairs (2 sources, 1 reference), 2 of them only before fine-tuning: scores "
         "on them say little about unseen text"
     )
     alone = count_seen_texts(trained, ["das Meer", "the dog", "new"])

@@ -153,7 +153,13 @@ def test_a_guard_that_could_not_work_is_refused(imported):
         for search, why in (({"beam": 1}, "greedy search"), ({"sample": True}, "sampling")):
             with pytest.raises(ValueError, match=rf"{name} is true, but {why}.* use a beam search .* or leave it out"):
                 imported.search_config({name: True, **search})
+        samples = {"rerank": "mbr", "candidates_from": "samples"}
+        with pytest.raises(
+            ValueError, match=rf'{name} is true, but samples .* set candidates_from to "beam" or "both"'
+        ):
+            imported.search_config({name: True, **samples})
         assert getattr(imported.search_config({name: True, "rerank": "mbr", "beam": 1}), name)
+        assert getattr(imported.search_config({name: True, **samples, "candidates_from": "both"}), name)
         assert imported.search_config({name: False, "beam": 1}).beam == 1
     assert imported.search_config({"avoid_copies": True}).avoid_copies
     imported.facts["languages"] = {"source": "ko", "target": "ko"}

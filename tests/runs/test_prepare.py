@@ -301,7 +301,7 @@ FAULTS = {
     "same": [("a name", "a name")],
     "duplicate": [PLAIN[7]],
     "overlap": [("The Old River sleeps!", "der alte Fluss schläft")],
-    "reversed": [("Oslo 7 am Hafen.", "Oslo, harbour 7")],
+    "reversed": [("Otto Karl", "Anna Maria")],
     "swapped": [PLAIN[11][::-1]],
     "repeats": [(f"{PLAIN[n][0]} and again", "Mehr dazu hier lesen.") for n in range(3)],
     "numbers": [("The doctor paints 1984 houses.", "Der Arzt malt 1985 Häuser.")],
@@ -320,9 +320,7 @@ def test_each_filter_names_the_lines_that_it_took(tmp_path):
         rows += faults
         wanted.add((rule, f"train.en:{len(rows)}", *faults[-1]))
     files = write(tmp_path / "train", rows)
-    valid = write(
-        tmp_path / "valid", [("the old river sleeps", "der Fluss schweigt"), ("Oslo: harbour 7", "Oslo 7 am Hafen")]
-    )
+    valid = write(tmp_path / "valid", [("the old river sleeps", "der Fluss schweigt"), ("Anna Maria", "Otto Karl")])
     on = {"numbers": True, "max_punctuation": 2, "misaligned": True, "max_repeats": 2}
     on |= {"max_length": 40, "max_ratio": 4.0, "rejected": str(tmp_path / "rejected.tsv")}
     given = {"data__valid_source": [valid[0]], "data__valid_target": [valid[1]], "data__holdout": 0}

@@ -56,8 +56,9 @@ class Cleaning:
         """The cache key of settings that change which pairs are used."""
         hashes = [own.tolist() for own in self._valid_hashes()] if self.filters.overlap else []
         spoken = [own[: self.sides] for own in self.languages] if self.filters.language else []
+        numbers = ["numbers in words"] if self.filters.numbers else []  # version 0.2.0 compared digits alone
         both = ["both directions"] if self._lacking() else []
-        return [dataclasses.asdict(self.filters), self.holdout, hashes, spoken, self.sides, *both]
+        return [dataclasses.asdict(self.filters), self.holdout, hashes, spoken, self.sides, *numbers, *both]
 
     def one_way_key(self) -> list | None:
         """The key of the version that did not compare directions with each other; None if that is not done here."""

@@ -192,12 +192,9 @@ class Seen(NamedTuple):
 
     def describe(self) -> str:
         """As a sentence, without its subject."""
-        found = (
-            f"{self.either:,} of {self.total:,} test pairs ({self.sources:,} sources, {self.references:,} references)"
-        )
-        return (
-            f"was trained on texts of {found}{_qualified(self, 'texts')}: scores on them say little about unseen text"
-        )
+        sides = f"{_count(self.sources, 'source')}, {_count(self.references, 'reference')}"
+        found = f"{self.either:,} of {self.total:,} test pairs ({sides}){_qualified(self, 'texts')}"
+        return f"was trained on texts of {found}: scores on them say little about unseen text"
 
 
 def count_seen(trained: TrainedTexts, sources: Sequence[str], references: Sequence[Sequence[str]]) -> Seen:
@@ -265,6 +262,10 @@ def count_seen_texts(trained: TrainedTexts, texts: Sequence[str]) -> SeenTexts:
     own, before = trained.seen("source", texts), trained.seen(BEFORE, texts)
     counts = int((own | before).sum()), int((before & ~own).sum())
     return SeenTexts(counts[0], len(texts), trained.share("source"), counts[1])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _qualified(found: Seen | SeenLines | SeenTexts, what: str) -> str:

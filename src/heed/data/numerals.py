@@ -5,6 +5,7 @@ words. A number has several readings where its text is ambiguous: 2:30 is at nig
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import partial
@@ -29,8 +30,11 @@ class Mention(NamedTuple):
 
 
 def plain(number: str) -> str:
-    """The digits of a number alone."""
-    return _SEPARATOR.sub("", number).lstrip("0") or "0"
+    """The digits of a number alone, 0 to 9 for those of any script."""
+    digits = _SEPARATOR.sub("", number)
+    if not digits.isascii():
+        digits = "".join(str(unicodedata.decimal(digit)) for digit in digits)
+    return digits.lstrip("0") or "0"
 
 
 def mentions(text: str) -> list[Mention]:
@@ -39,26 +43,66 @@ def mentions(text: str) -> list[Mention]:
 
 
 def parts(text: str) -> list[Mention]:
-    """The same with times, dates and sums in parts: 2:30 is 2 and 30, 2024.3.5 is 2024, 3 and 5."""
-    text = _DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", text))
+    """The same with times, dates and sums in parts: 2:30 is 2 and 30, 2024.3.5 and 5.3.2024 are 2024, 3 and 5."""
+    text = _DATE.sub(r"\1\4 \2\5 \3\6", unicodedata.normalize("NFKC", text))
     return _read(_COLON.sub(" ", text), (_fraction, _named, partial(_with_units, _UNITS), _in_words, _in_korean))
 
 
 def explained(wanted: Sequence[Mention], found: Sequence[Mention]) -> bool:
     """Whether each wanted number can have one of its own among those that were found."""
-    taken: dict[int, int] = {}
+    wanted, found = _without_common(wanted, found)
+    return len(wanted) <= len(found) and _all_matched(wanted, found)
 
-    def place(number: int, tried: set[int]) -> bool:
+
+def _without_common(first: Sequence[Mention], second: Sequence[Mention]) -> tuple[list[Mention], list[Mention]]:
+    """What is left of both without the numbers of one reading that they share."""
+    shared = Counter(filter(None, map(_only_reading, first))) & Counter(filter(None, map(_only_reading, second)))
+    return _without(first, shared.copy()), _without(second, shared.copy())
+
+
+def _without(own: Sequence[Mention], shared: Counter[str | None]) -> list[Mention]:
+    rest = []
+    for mention in own:
+        reading = _only_reading(mention)
+        if shared[reading]:
+            shared[reading] -= 1
+        else:
+            rest.append(mention)
+    return rest
+
+
+def _only_reading(mention: Mention) -> str | None:
+    return next(iter(mention.readings)) if len(mention.readings) == 1 and not mention.part else None
+
+
+def _all_matched(wanted: Sequence[Mention], found: Sequence[Mention]) -> bool:
+    """Whether there is a matching that covers all wanted numbers: each is added by an augmenting path."""
+    owner: dict[int, int] = {}  # of a found number: the wanted one that it is matched with
+    match: dict[int, int] = {}  # the same the other way round
+    for number in range(len(wanted)):
+        reached: dict[int, int] = {}  # found numbers, and the wanted one from which
+        place = _free(number, wanted, found, owner, reached)
+        if place is None:
+            return False
+        while place is not None:  # the path back: each moves to the number that it reached
+            own = reached[place]
+            owner[place], match[own], place = own, place, match.get(own)
+    return True
+
+
+def _free(
+    number: int, wanted: Sequence[Mention], found: Sequence[Mention], owner: dict[int, int], reached: dict[int, int]
+) -> int | None:
+    """A found number without an owner that a wanted one can have, directly or if others move; None if there is none."""
+    queue = [number]
+    for own in queue:
         for other, mention in enumerate(found):
-            if other in tried or not wanted[number].agrees(mention):
-                continue
-            tried.add(other)
-            if other not in taken or place(taken[other], tried):
-                taken[other] = number
-                return True
-        return False
-
-    return all(place(number, set()) for number in range(len(wanted)))
+            if other not in reached and wanted[own].agrees(mention):
+                reached[other] = own
+                if other not in owner:
+                    return other
+                queue.append(owner[other])
+    return None
 
 
 Found = Iterator[tuple[re.Match, set[str], set[str]]]  # where, its readings, and its part
@@ -92,7 +136,7 @@ def _in_digits(text: str) -> Found:
         yield match, {plain(match[0])}, set()
 
 
-_DATE = re.compile(r"\b(\d{4})\.\s?(\d{1,2})\.\s?(\d{1,2})\b")
+_DATE = re.compile(r"\b(?:(\d{4})\.\s?(\d{1,2})\.\s?(\d{1,2})|(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4}))\b")
 _COLON = re.compile(r"(?<=\d):(?=\d)")
 
 # Numerals of Chinese, Japanese and Korean, with or without digits among them
@@ -104,7 +148,7 @@ _TENS = {"十": 10, "百": 100, "千": 1000, "십": 10, "백": 100, "천": 1000}
 _MYRIADS = {char: 10**zeros for chars, zeros in (("万萬만", 4), ("亿億억", 8), ("兆조", 12)) for char in chars}
 _FIGURES = r"\d+(?:[.,]\d+)*"
 _DIGIT, _UNIT = f"[{''.join(_DIGITS)}]", f"[{''.join((*_TENS, *_MYRIADS))}]"
-_COUNTS = rf"(?<![\d.,])(?:(?:{_FIGURES}|{_DIGIT}+)?\s?{_UNIT}\s?)+(?:{_DIGIT}+(?![가-힣]))?"
+_COUNTS = rf"(?<![\d.,])(?:(?:{_FIGURES}|{_DIGIT}++)?\s?{_UNIT}\s?)+(?:{_DIGIT}+(?![가-힣]))?"
 _KANJI = "[〇一二三四五六七八九]+"
 _UNITS = re.compile(rf"{_COUNTS}|{_KANJI}")
 _SUMS = re.compile(rf"{_COUNTS}(?:{_FIGURES})?|{_KANJI}")
@@ -227,7 +271,8 @@ _ENGLISH |= {
 _ENGLISH |= {(f"{word[:-1]}ie" if word[-1] == "y" else word) + "th": value for word, value in _ENGLISH.items()}
 _ENGLISH |= {"first": 1, "second": 2, "third": 3, "fifth": 5, "eighth": 8, "ninth": 9, "twelfth": 12}
 _SCALES = {"hundred": 100, "hundert": 100, "thousand": 10**3, "tausend": 10**3, "mille": 10**3, "million": 10**6,
-           "millionen": 10**6, "milliard": 10**9, "milliarde": 10**9, "milliarden": 10**9, "billion": 10**9}  # fmt: skip
+           "millionen": 10**6, "milliard": 10**9, "milliarde": 10**9, "milliarden": 10**9, "billion": 10**9,
+           "trillion": 10**12}  # fmt: skip
 _WORD = "|".join(sorted((*_ENGLISH, *_SCALES), key=len, reverse=True))
 _WORDS = re.compile(
     rf"(?<![\w.,])(?:({_FIGURES})[\s-]?(?:{'|'.join(_SCALES)})s?|(?:{_WORD})s?)(?:(?:[\s-]+|\sand\s)(?:{_WORD})s?)*\b"

@@ -103,12 +103,20 @@ def changed(own: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConfig:
         changes = {**UNLIMITED, **changes}
     config = settings.read(DecodingConfig, {**asdict(own), **changes})
     for name in ("avoid_overlong", "avoid_copies"):
-        if changes.get(name) and config.rerank == "none" and not has_alternatives(config):
-            how = "sampling" if config.sample else "greedy search (beam 1)"
-            raise ValueError(
-                f"{name} is true, but {how} has no alternatives: use a beam search (beam 2 or more), or leave it out"
-            )
+        if changes.get(name) and (why := _without_alternatives(config)):
+            raise ValueError(f"{name} is true, but {why}, or leave it out")
     return config
+
+
+def _without_alternatives(config: DecodingConfig) -> str:
+    """Why a search finds nothing to choose from, and what to do; empty if it does find something."""
+    if config.rerank == "mbr":
+        only = config.candidates_from == "samples"
+        return 'samples have no alternatives: set candidates_from to "beam" or "both"' if only else ""
+    if has_alternatives(config):
+        return ""
+    how = "sampling" if config.sample else "greedy search (beam 1)"
+    return f"{how} has no alternatives: use a beam search (beam 2 or more)"
 
 
 def has_alternatives(config: DecodingConfig) -> bool:
