@@ -1,4 +1,4 @@
-"""Python's searches for reference cycles while a command starts and ends: torch alone has 260,000 objects, and none of them is garbage."""
+"""Python's searches for reference cycles while a command starts and ends: torch alone has 260,000 objects, and hardly any is garbage."""
 
 import atexit
 import gc
