@@ -37,6 +37,15 @@ def test_help_imports_nothing_heavy():
     assert "heed train --source" in done.stdout
 
 
+def test_existing_translations_are_scored_without_torch(tmp_path):
+    (tmp_path / "own").write_text("a man is asleep\n", encoding="utf-8", newline="\n")
+    words = ["evaluate", str(tmp_path / "own"), "--reference", str(tmp_path / "own"), "--rouge"]
+    words += ["--against", str(tmp_path / "own"), "--samples", "10"]
+    code = f"import sys; from heed.cli.main import main; main({words}); heavy = {{'torch', 'matplotlib'}} & set(sys.modules); assert not heavy, heavy"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    assert "BLEU" in done.stdout
+
+
 TEXT_VERBS = ("translate", "generate", "classify", "tag", "answer", "embed", "fill")
 
 

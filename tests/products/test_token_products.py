@@ -156,6 +156,18 @@ def test_answers_are_those_of_transformers_logits_in_its_windows(system, tmp_pat
         assert sum(one.probability for one in found.best) < 1 + 1e-9
 
 
+def test_fewer_answers_are_the_first_of_more():
+    own = answering_package("bert")
+    product = Answerer(own.model, own.processors["text"], WindowSizes(60, 12, 20), max_answer=5)
+    pairs = [(question, CONTEXT) for question in QUESTIONS]
+    for threshold in (None, -100.0, 0.0, 100.0):
+        many = product.answer(pairs, n=30, threshold=threshold)
+        assert all(len(one.best) > 7 for one in many)
+        for n in (1, 2, 7):
+            few = product.answer(pairs, n=n, threshold=threshold)
+            assert [(one.best, one.difference) for one in few] == [(one.best[:n], one.difference) for one in many]
+
+
 def test_probabilities_are_over_all_answers():
     own = answering_package("bert")
     product = Answerer(own.model, own.processors["text"], max_answer=4)

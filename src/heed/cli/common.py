@@ -124,6 +124,8 @@ def open_product(args: argparse.Namespace, verb: str, folders: list[str] | None 
 
 def product_of_model(name: str, verb: str | None = None):
     """What a folder or a name on the hub holds, without opening it; None for a name that is neither."""
+    if Path(name).is_file():
+        return None  # which is known without importing torch
     from heed.loading import may_be_model, product_of
 
     return product_of(name, verb) if may_be_model(name) else None

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from heed.cli.garbage import postpone
 from heed.cli.parsing import Formatter, Parser
 from heed.config import meant
 from heed.version import __version__
@@ -97,7 +98,10 @@ def parse(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:  # the process is this command
+        arguments = sys.argv[1:]
+        postpone()
+    arguments = list(arguments)
     if not arguments or arguments[0] not in VERBS:
         return _without_verb(arguments)
     args = parse(arguments[0], arguments[1:])

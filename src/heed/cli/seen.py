@@ -37,11 +37,13 @@ def show_seen_texts(systems: Iterable[str], texts: list[str]) -> dict[str, dict 
 
 def _show(names: Iterable[str], side: str, count: Callable) -> dict[str, dict | None]:
     """Count overlaps using the hashes of each model's run; hashes of another task are ignored."""
+    facts, sentences = {}, []
+    if not (names := list(names)):
+        return facts  # without importing torch, which only models need
     from heed.cli.common import errors
     from heed.data import contamination
     from heed.runs import trained_texts
 
-    facts, sentences = {}, []
     for name in names:
         trained = trained_texts.of_model(Path(name))
         found = count(trained) if trained and side in trained.sides else None

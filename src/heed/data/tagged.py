@@ -3,6 +3,7 @@
 import string
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,7 @@ def each_piece(pieces: AlignedPieces) -> Words:
     return Words(list(pieces.spans), list(range(len(pieces.ids))))
 
 
+@lru_cache(1 << 16)
 def _is_mark(char: str) -> bool:
     return char in string.punctuation or unicodedata.category(char).startswith("P")
 

@@ -154,7 +154,9 @@ class Answerer(Product):
         able = threshold is not None
         total = np.logaddexp.reduce(np.append(scores.ravel(), none if able else -np.inf))
         found, seen = [], set()
-        for place in _largest(scores.ravel(), n + self.max_answer):
+        for place in _largest(scores.ravel(), n + self.max_answer):  # more than n, since some are the same text
+            if len(found) == n:
+                break
             first, length = divmod(place, scores.shape[1])
             start, end = trim_span(context, own.context.spans[first][0], own.context.spans[first + length][1])
             if start < end and (start, end) not in seen:

@@ -147,7 +147,7 @@ class Tagger(Product):
         for one in entities(word.label for word in tagged):
             own = tagged[one.start : one.end]
             start, end = trim_span(text, own[0].start, own[-1].end)
-            mean = float(np.mean([word.probability for word in own]))
+            mean = own[0].probability if len(own) == 1 else float(np.mean([word.probability for word in own]))
             found.append(TaggedEntity(one.type, text[start:end], start, end, one.start, one.end, mean))
         return TaggedText(text, tagged, found, windows)
 
@@ -164,9 +164,12 @@ class Tagger(Product):
         rows = iter(in_batches(self._logits, inputs, [len(ids) + 2 for ids in inputs], batch_tokens))
         found = []
         for ids, own in zip(texts, windows, strict=True):
-            each, chosen = [next(rows) for _ in own], best_windows(own, len(ids))
-            picked = [each[number][place - own[number][0]] for place, number in enumerate(chosen.tolist())]
-            found.append(each[0] if len(own) == 1 else torch.stack(picked))
+            each = [next(rows) for _ in own]
+            if len(own) == 1:
+                found.append(each[0])
+                continue
+            chosen = best_windows(own, len(ids)).tolist()
+            found.append(torch.stack([each[number][place - own[number][0]] for place, number in enumerate(chosen)]))
         return found, list(map(len, windows))
 
     @torch.inference_mode()

@@ -3,6 +3,7 @@
 import json
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ class ByteBPE(FastTokenizer):
         return [self._added.get(i) or _readable(self.tokenizer.id_to_token(i)) for i in ids]
 
 
+@lru_cache(1 << 17)  # more tokens than those of most vocabularies
 def _readable(token: str | None) -> str:
     if token is None:
         return "<unk>"
