@@ -55,7 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="show what would be trained and how long it would take, without training; redirected, standard output is the recipe with every setting",
+        help="show what would be trained and how long it would take, without training; if standard output is redirected, the recipe with every setting is written there",
     )
     parser.set_defaults(began=None)  # main knows
     add_run_options(parser, "training.steps=4000")
@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from heed.training.report import Report
     from heed.training.torchrun import is_first
 
+    _check_dry_run(args)
     try:
         recipe = _recipe(args)
     except ValueError:
@@ -123,12 +124,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _end(outcome, recipe, args: argparse.Namespace, console, say) -> int:
+    from rich.markup import escape
+
     from heed.models.folder_config import read_config
     from heed.training.torchrun import is_first
 
     if args.dry_run:
-        say(f"Nothing was trained. Without --dry-run the run is in {args.out}.")
-        return 130 if outcome.how == "interrupted" else 0
+        interrupted = outcome.how == "interrupted"
+        what = "Interrupted before the time was known" if interrupted else "This was a dry run: no model was saved"
+        say(escape(f"{what}. Without --dry-run, the run would be in {args.out}."))
+        return 130 if interrupted else 0
     if outcome.how == "interrupted":
         say(f"Interrupted at step {outcome.step:,} and saved. Continue with: heed train --out {args.out} --resume")
         return 130
@@ -139,6 +144,21 @@ def _end(outcome, recipe, args: argparse.Namespace, console, say) -> int:
     return 0
 
 
+def _check_dry_run(args: argparse.Namespace) -> None:
+    if not args.dry_run:
+        return
+    if args.resume:
+        raise ValueError("--dry-run shows a run that has not begun: leave out one of --dry-run and --resume")
+    if args.quiet and not _is_redirected():
+        raise ValueError("--dry-run with --quiet prints nothing here: leave out --quiet, or redirect the output")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("--dry-run needs one process: start it without torchrun")
+
+
+def _is_redirected() -> bool:
+    return sys.stdout is not None and not sys.stdout.isatty()
+
+
 def _rehearse(recipe, out: Path, *, resume: bool, command, **told):
     """Begin the run in a temporary folder, and write its recipe to standard output unless that is a terminal."""
     from heed.runs import saved_recipe
@@ -147,16 +167,12 @@ def _rehearse(recipe, out: Path, *, resume: bool, command, **told):
     from heed.runs.run_folder import RECIPE
     from heed.runs.train import run as train
 
-    if resume:
-        raise ValueError("--dry-run shows a run that has not begun: leave out one of --dry-run and --resume")
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ValueError("--dry-run needs one process: start it without torchrun")
     check_new(out, resume)
     with TemporaryDirectory() as temporary:
-        folder = Path(temporary) / out.name
+        folder = Path(temporary) / "run"
         began = time.monotonic() if command is None else command.began
         outcome = train(recipe, folder, **told, command=Command(began, rehearsal=True))
-        if not sys.stdout.isatty():
+        if outcome.how != "interrupted" and _is_redirected():
             print(saved_recipe.body(folder / RECIPE), end="")
     return outcome
 

@@ -42,6 +42,9 @@ LEFT_OPEN = {  # what a recipe may leave to the data, and to a model that was tr
 
 def check_new(folder: Path, resume: bool) -> None:
     """Refuse a folder with files in it, unless a run is resumed there."""
+    above = next((path for path in folder.absolute().parents if path.exists()), folder)
+    if not above.is_dir():
+        raise ValueError(f"{above} is a file: --out cannot be in it")
     if not folder.exists() or resume:
         return
     if not folder.is_dir():

@@ -25,6 +25,7 @@ from heed.runs.run_folder import RunFolder
 from heed.runs.stopping import GivenUp, Stopping
 from heed.runs.summary import training_summary
 from heed.runs.teacher import check_vocab_size, teacher_model
+from heed.runs.timing import Timing
 from heed.runs.validation_history import ValidationHistory
 from heed.tasks.base import Prepared, Validation, ValidationResult
 from heed.training import loop
@@ -124,12 +125,14 @@ class Run:
 
     def rehearse(self) -> Outcome:
         """Take steps until it can be told how long the run takes, without validating or saving."""
-        trial.measure(self)
-        self._take_steps([self._average, self._tell, self._plan_end, self._is_rehearsed])
-        return Outcome("interrupted" if self.workers.should_stop() else "rehearsed", self.step, self.folder)
-
-    def _is_rehearsed(self, progress: loop.Progress) -> bool:
-        return self.ending.expected is not None or self._is_last(progress.step) or self.workers.should_stop()
+        timing = Timing(self.recipe.training)
+        self.report.say("Timing a few steps.")
+        done = lambda progress: timing.is_enough(progress.step) or self.workers.should_stop()  # noqa: E731
+        self._take_steps([self._average, self._tell, done])
+        if self.workers.should_stop():
+            return Outcome("interrupted", self.step, self.folder)
+        self.report.expect(timing.expectation())
+        return Outcome("rehearsed", self.step, self.folder)
 
     def _take_steps(self, after_step: Sequence[Callable[[loop.Progress], bool | None]]) -> None:
         """Train from the current position until one of the callbacks ends it."""
