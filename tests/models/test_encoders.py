@@ -226,6 +226,21 @@ def test_a_generator_has_a_fraction_of_the_widths():
 
 
 @pytest.mark.parametrize("name", ENCODERS)
+def test_a_longer_model_reads_short_texts_as_before_and_repeats_its_positions(name):
+    model = made(name)
+    short, long = draw(2, model.config.max_length), draw(1, 3 * model.config.max_length - 2)
+    longer = model.lengthened(long.shape[1]).eval()
+    assert longer.config == replace(model.config, max_length=long.shape[1])
+    assert torch.equal(longer.encode_text(short), model.encode_text(short))
+    first, most = model.positions(0, model.config.max_length), long.shape[1]
+    for start in range(0, most, len(first)):
+        length = min(len(first), most - start)
+        assert torch.equal(longer.positions(start, length), first[:length])
+    assert longer.encode_text(long).shape == (*long.shape, model.config.dim)
+    assert longer.state_dict().keys() == model.state_dict().keys()
+
+
+@pytest.mark.parametrize("name", ENCODERS)
 def test_keys_that_start_as_queries_let_near_tokens_attend_to_each_other(name):
     own, sizes = MODELS[name], {**SMALL, **BLOCKS.get(name, {}), "dim": 128, "heads": 2, "hidden": 40, "max_length": 64}
     torch.manual_seed(0)

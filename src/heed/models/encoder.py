@@ -2,6 +2,7 @@
 parts.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -168,6 +169,16 @@ class Encoder(nn.Module):
             if not name.startswith(free) or (name in own and name.startswith(shared))
         }
         new.load_state_dict({**{name: weight for name, weight in own.items() if name.startswith(free)}, **kept})
+        return new
+
+
+    def lengthened(self, positions: int) -> "Encoder":
+        """The same model for longer texts. The learned positions are repeated (Longformer: Beltagy et al., 2020), so neighbours
+        keep their relation everywhere but where a repetition begins.
+        """
+        new, weights = type(self)(dataclasses.replace(self.config, max_length=positions)), self.state_dict()
+        weights["positions.places.weight"] = self.positions.repeated(positions)
+        new.load_state_dict(weights)
         return new
 
 

@@ -121,3 +121,8 @@ class Learned(nn.Module):
 
     def at(self, positions: Int[Tensor, " t"]) -> Float[Tensor, "t dim"]:
         return self.places(positions + self.offset)
+
+    def repeated(self, length: int) -> Float[Tensor, "rows dim"]:
+        """The vectors of more positions: after the last one, the first follows again."""
+        unused, own = self.places.weight[: self.offset], self.places.weight[self.offset :]
+        return torch.cat([unused, own.repeat(-(-length // len(own)), 1)[:length]])

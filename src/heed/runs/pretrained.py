@@ -10,6 +10,7 @@ from heed.decoding.config import UNGUARDED, UNLIMITED, DecodingConfig
 from heed.loading import open_package, read_task
 from heed.models import MODELS
 from heed.models import folder as model_folder
+from heed.models.encoder import Encoder
 from heed.models.package import Package
 from heed.runs.recipe import Recipe, fits
 from heed.tasks import TASKS
@@ -21,10 +22,17 @@ def open_base(recipe: Recipe, folder: Path, resume: bool) -> Package | None:
         return None
     if resume and (folder / "model" / model_folder.CONFIG).is_file():
         return open_package(folder / "model")
-    base = open_package(recipe.model.folder)
+    base = lengthened(open_package(recipe.model.folder), recipe.model.settings.get("max_length"))
     check_fit(recipe, base)
     recipe.task.check_base(recipe, base)
     return base
+
+
+def lengthened(base: Package, positions: int | None) -> Package:
+    """The model with more positions, if it is an encoder and the recipe asks for more than it has."""
+    if positions is None or not isinstance(base.model, Encoder) or positions <= base.model.config.max_length:
+        return base
+    return base._replace(model=base.model.lengthened(positions))
 
 
 def check_folder(name: str, recipes: Path) -> None:
