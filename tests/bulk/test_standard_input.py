@@ -2,7 +2,6 @@
 
 import io
 import os
-import pty
 import sys
 import threading
 
@@ -164,6 +163,7 @@ def test_vectors_are_made_before_a_pipe_ends(encoder_folder, tmp_path, pipe, mon
 
 @pytest.mark.parametrize("name", ["translate", "classify", "search", "generate"])
 def test_each_line_of_a_terminal_is_answered_before_the_next(verbs, name, monkeypatch, capsys):
+    pty = pytest.importorskip("pty")  # Windows has none
     words, lines = verbs[name]
     main_end, terminal = pty.openpty()
     left = [*lines[1:3], None]

@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         metavar="FILE",
-        help="reference labels, to print the accuracy; or reference numbers, to print correlations",
+        help="reference labels, to print the accuracy, or reference numbers, to print correlations; all texts are read at once",
     )
     parser.add_argument(
         "--top", type=int, default=5, metavar="K", help="how many classes to list per image (default: 5)"
