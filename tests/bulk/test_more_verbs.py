@@ -8,33 +8,11 @@ import pytest
 from heed.cli import answer, generate, score_lines, summarize
 from heed.cli.main import main
 from heed.data import conll
-from heed.loading import load, write_package
+from heed.loading import load
 from heed.products import text_batches
 from tests.bulk.killing import killed_and_resumed
-from tests.convert.encoders import package as encoder
-from tests.convert.small import ENDS, package, speaking
-from tests.helpers import language_package
-from tests.products.test_token_products import answering_package, tagging_package
 
 TEXTS = ["the dog sees", "a", "she never finds the street", "the street", "who", "red house", "나는 책을", "she", "dog"]
-
-
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory):
-    out = tmp_path_factory.mktemp("bulk")
-    packages = {
-        "gpt2": language_package("gpt2"),
-        "ctrl": language_package("ctrl"),
-        "tagger": tagging_package("bert"),
-        "answerer": answering_package("bert"),
-        "filler": encoder("bert", "masked")._replace(task="masked"),
-        "summarizer": speaking(package("pegasus"), ENDS["pegasus"]),
-    }
-    for name, own in packages.items():
-        own.model.float()
-        facts = {"decoding": {"beam": 2, "max_length": 8}} if name == "summarizer" else own.facts
-        write_package(own._replace(facts=facts), out / name)
-    return out
 
 
 @pytest.fixture(autouse=True)

@@ -7,22 +7,13 @@ import pytest
 
 from heed.cli import score_lines, translate
 from heed.cli.main import main
-from heed.loading import load, write_package
+from heed.loading import load
 from heed.products import text_batches
 from tests.bulk.killing import killed_and_resumed
-from tests.convert.small import classifier, pairs
+from tests.convert.small import pairs
 
 PAIRS = pairs()[:9]
 TEXTS = [source for source, _ in PAIRS]
-
-
-@pytest.fixture(scope="session")
-def classifier_folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("bulk") / "classifier"
-    own = classifier()
-    own.model.float()
-    write_package(own._replace(facts={**own.facts, "texts": 1}), path)
-    return path
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,11 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
+
+from heed.cli.main import main
 
 TEXT = "하나 둘 셋. 넷 다섯 여섯. 일곱."
 
@@ -47,6 +50,23 @@ def test_json_of_lines_of_standard_input(heed, monkeypatch):
     assert code == 0 and [(own["kind"], own["rate"]) for own in found] == [("gaps", 0.3), ("bert", 0.15)] * 2
     assert found[0]["text"] == TEXT.split() and "[MASK1]" in found[0]["source"]
     assert {"kind": "kept", "was": ["a"], "now": "a"} in found[2]["changes"]
+
+
+@pytest.mark.parametrize("options", [[], ["--model"]], ids=str)
+def test_each_line_is_shown_before_the_next_is_read(monkeypatch, trained, options):
+    shown = io.StringIO()
+    seen = []
+
+    def lines():
+        for line in ("나는 가.\n", "\n", "책을 읽어요.\n"):
+            seen.append(len(shown.getvalue().splitlines()))
+            yield line.encode()
+
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=lines()))
+    monkeypatch.setattr("sys.stdout", shown)
+    options = [*options, str(trained)] if options else []
+    assert main(["noise", "--json", "--kind", "mask", *options]) == 0
+    assert seen == [0, 1, 1] and len(shown.getvalue().splitlines()) == 2
 
 
 def test_the_subwords_of_a_model(heed, trained):

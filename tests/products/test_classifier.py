@@ -96,3 +96,13 @@ def test_a_reference_that_is_no_label_is_told_with_its_place(made, labels, said)
     with pytest.raises(ValueError) as error:
         product.expected(labels, lambda index: f"file, line {index + 1}: ")
     assert str(error.value) == f"file, line 2: {said}"
+
+
+def test_the_labels_of_a_chunk_are_those_of_its_lines_to_the_bit(folder):
+    own = load(folder, "cpu")
+    torch.manual_seed(3)
+    outputs = 30 * torch.randn(70, len(own.labels), dtype=torch.float64)
+    for row, found in zip(outputs, own.labelling([str(number) for number in range(70)], outputs), strict=True):
+        assert found.probabilities == dict(zip(own.labels, row.softmax(dim=0).tolist(), strict=True))
+        assert found.label == own.labels[int(row.argmax())] and own.labelling([found.text], row[None]) == [found]
+    assert own.labelling([], outputs[:0]) == []

@@ -35,13 +35,27 @@ def check_resume(args: argparse.Namespace, given: bool, inputs: str = "--input F
         raise ValueError(f"--resume continues an output file: it needs {inputs} and --out FILE")
 
 
-def chunk_size(args: argparse.Namespace, usual: int) -> int:
-    """The items of a chunk: `usual`, unless a file is resumed that was begun with others, by an earlier version or on another device."""
+def chunk_size(args: argparse.Namespace, usual: int, given: Sequence[str] | str | None) -> int:
+    """The items of a chunk: `usual`, unless a file is resumed that was begun with others, by an earlier version or on another device;
+    one line of a terminal. `given` are the texts or the name of the file; standard input without them.
+    """
+    if typed(given):
+        return 1
     return (begun_chunk(Path(args.out)) if args.resume and args.out else None) or usual
 
 
+def typed(given: Sequence[str] | str | None) -> bool:
+    """Whether lines come from a terminal, where each is answered before the next. Those of a pipe are not: what shares a batch with a
+    line, and with it the last digits, would depend on the speed of the program that writes them.
+    """
+    try:
+        return (not given or given == "-") and sys.stdin.isatty()
+    except (AttributeError, ValueError):  # no file of the system, or a closed one
+        return False
+
+
 def read_ahead(path: str | None) -> int:
-    """How many chunks to read ahead: none for a terminal or a pipe, whose lines are answered as they arrive."""
+    """How many chunks to read ahead: none of a terminal or a pipe, where each chunk is answered before more is read."""
     if path not in (None, "-"):
         return AHEAD
     try:

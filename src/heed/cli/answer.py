@@ -85,7 +85,7 @@ def _answer(args: argparse.Namespace, product: Any) -> int:
         lines = command.as_bytes(_lines(prepared[0], answers, args))
         return command.Noted(lines, _counts(answers))
 
-    size = command.chunk_size(args, CHUNK)
+    size = command.chunk_size(args, CHUNK, args.text or args.input)
 
     def settings() -> dict:
         given = {name: getattr(args, name) for name in ("n", "json", "threshold", "batch_tokens")}

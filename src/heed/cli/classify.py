@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         metavar="FILE",
-        help="reference labels, to print the accuracy; or reference numbers, to print correlations",
+        help="reference labels, to print the accuracy, or reference numbers, to print correlations; all texts are read at once",
     )
     parser.add_argument(
         "--top", type=int, default=5, metavar="K", help="how many classes to list per image (default: 5)"
@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     in_precision(classifier.model, args.precision)
     if args.scores and not classifier.labelled:
         raise ValueError(f"{args.folder} is {classifier.noun}: it predicts no probabilities; leave --scores out")
-    if args.input and classifier.in_any_chunks and not args.reference:
-        _classify_file(classifier, args)
+    if classifier.in_any_chunks and not (args.tsv or args.reference):
+        _classify_lines(classifier, args)
         return 0
     if args.resume:
         raise ValueError(
@@ -81,16 +81,15 @@ def run(args: argparse.Namespace) -> int:
     expected = _expected(args, classifier, len(texts))
     read = classifier.read(texts, too_long=args.too_long)
     found = classifier.outputs_of(read, args.batch_tokens)
-    results = [classifier.label(text, row) for text, row in zip(texts, found, strict=True)]
-    write_lines((_line(result, args.scores) for result in results), args.out)
+    write_lines((_line(one, args.scores) for one in classifier.labelling(texts, found)), args.out)
     Cut(len(texts), read.cut).say(classifier.room)
     if expected is not None:
         _measure(classifier, found, expected)
     return 0
 
 
-def _classify_file(classifier, args: argparse.Namespace) -> None:
-    """A file of any length, in the chunks that the classifier itself reads."""
+def _classify_lines(classifier, args: argparse.Namespace) -> None:
+    """Texts, or lines of any number, in the chunks that the classifier itself reads."""
     from heed.bulk import command
     from heed.cli.common import stream_lines
     from heed.cli.labelled import Cut
@@ -103,20 +102,19 @@ def _classify_file(classifier, args: argparse.Namespace) -> None:
         return texts, classifier.read(texts, too_long=args.too_long, before=chunk.start)
 
     def finish(prepared: tuple[list, ReadTexts], found) -> command.Noted:
-        labels = (classifier.label(*own) for own in zip(prepared[0], found, strict=True))
-        lines = command.as_bytes(_line(one, args.scores) for one in labels)
+        lines = command.as_bytes(_line(one, args.scores) for one in classifier.labelling(prepared[0], found))
         return command.Noted(lines, (len(found), prepared[1].cut))
 
-    size = command.chunk_size(args, CHUNK)
+    size = command.chunk_size(args, CHUNK, args.text or args.input)
 
     def settings() -> dict:
         names = ("batch_tokens", "too_long", "scores", "precision", "engine")
         return command.settings_of(classifier, **{name: getattr(args, name) for name in names}, chunk=size)
 
     stages = Stages(prepare, lambda own: classifier.outputs_of(own[1], args.batch_tokens), finish, numbered=True)
-    source = chunks(stream_lines(args.input), size)
+    source = chunks(args.text or stream_lines(args.input), size)
     cut = Cut()
-    cut.add_notes(command.process(source, stages, args, settings, [args.input]))
+    cut.add_notes(command.process(source, stages, args, settings, [args.input] if args.input else []))
     cut.say(classifier.room)
 
 

@@ -1,6 +1,8 @@
 """heed embed"""
 
 import argparse
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 from heed.cli.labelled import Cut, add_too_long
@@ -51,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from heed.bulk.command import check_resume
     from heed.cli import images
-    from heed.cli.common import open_product, read_lines, write_lines
+    from heed.cli.common import open_product, write_chunks, write_lines
     from heed.evaluation.retrieval import row_cosines
     from heed.products.text_batches import in_precision
 
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         cut.say(embedder.room)
         return 0
     if args.search:
-        write_lines(_found(embedder, args, args.text or read_lines(args.input), options), args.out)
+        write_chunks(_found(embedder, args, options), args.out)
         return 0
     _write_vectors(embedder, args, options)
     return 0
@@ -108,62 +110,100 @@ def _pairs(name: str) -> tuple[list[str], list[str]]:
     return [str(one) for one, _ in cells], [str(other) for _, other in cells]
 
 
-def _found(embedder, args: argparse.Namespace, queries: list[str], options: dict) -> list[str]:
-    """The most similar lines for each query: cosine, line number and line."""
-    from heed.cli.common import read_lines
+def _found(embedder, args: argparse.Namespace, options: dict) -> Iterator[list[str]]:
+    """The most similar lines for each query, in chunks of queries: cosine, line number and line."""
+    from heed.bulk import command
+    from heed.cli.common import read_lines, stream_lines
+    from heed.data.staged import chunks
+    from heed.products.text_batches import CHUNK
     from heed.products.vector_cache import cached_vectors
 
+    size = command.chunk_size(args, CHUNK, args.text or args.input)
+    queries = chunks(args.text or stream_lines(args.input), size)
+    queries = chain(list(islice(queries, 1)), queries)  # a file that cannot be read is reported before any work
     texts, cut = read_lines(str(args.search)), Cut()
     vectors = cached_vectors(embedder, texts, **options)
-    if args.too_long == "cut":
-        for own in (texts, queries):  # vectors that are cached were not read now
-            cut.add(len(own), embedder.read(own, too_long="cut").cut)
+    if args.too_long == "cut":  # vectors that are cached were not read now
+        cut.add(len(texts), embedder.read(texts, too_long="cut").cut)
+    for chunk in queries:
+        if args.too_long == "cut":
+            cut.add(len(chunk.items), embedder.read(chunk.items, too_long="cut").cut)
+        several = size == 1 or chunk.start + len(chunk.items) > 1
+        matches = embedder.search(chunk.items, texts, vectors, args.top, before=chunk.start, **options)
+        yield [line for own in zip(chunk.items, matches, strict=True) for line in _match_lines(*own, several)]
     cut.say(embedder.room)
-    found = []
-    for query, own in zip(queries, embedder.search(queries, texts, vectors, args.top, **options), strict=True):
-        if len(queries) > 1:
-            found.append(query)
-        found += [f"{match.cosine:.4f}\t{match.row + 1}\t{match.text}" for match in own]
-        if len(queries) > 1:
-            found.append("")
-    return found
+
+
+def _match_lines(query: str, matches: list, several: bool) -> list[str]:
+    """The matches of a query; where there are several queries, below it."""
+    lines = [f"{match.cosine:.4f}\t{match.row + 1}\t{match.text}" for match in matches]
+    return [query, *lines, ""] if several else lines
 
 
 def _write_vectors(embedder, args: argparse.Namespace, options: dict) -> None:
     from time import perf_counter
 
-    import numpy as np
-
-    from heed.cli.common import errors, read_lines
-    from heed.files import atomic_file
+    from heed.cli.common import errors
 
     start, cut = perf_counter(), Cut()
-    if args.input not in (None, "-"):
-        count = _embed_file(embedder, args, options, cut)
+    if args.input in (None, "-"):
+        count = _embed_lines(embedder, args, cut)
     else:
-        vectors = _vectors(embedder, args.text or read_lines(args.input), options, cut)
-        count = len(vectors)
-        with atomic_file(args.out) as part, open(part, "wb") as file:
-            np.save(file, vectors)
+        count = _embed_file(embedder, args, options, cut)
     seconds = perf_counter() - start
     cut.say(embedder.room)
     line = f"{count:,} texts, vectors of {embedder.dim} ({embedder.pooling}) in {args.out}; {count / max(seconds, 1e-9):,.0f} texts/s"
     errors().print(f"[dim]{line}[/]", highlight=False, soft_wrap=True)
 
 
-def _embed_file(embedder, args: argparse.Namespace, options: dict, cut: Cut) -> int:
-    """The vectors of a file of any length, in the chunks that the embedder itself reads; returns how many. `cut` counts
+def _stages(embedder, args: argparse.Namespace):
+    """Subwords, vectors and their bytes, in the chunks that the embedder itself reads."""
+    from heed.bulk.command import Noted
+    from heed.data.staged import Stages
+    from heed.products.product import as_texts
+
+    return Stages(
+        lambda chunk: (embedder.read(as_texts(chunk.items), too_long=args.too_long, before=chunk.start), chunk.start),
+        lambda read: embedder.embed_ids(read[0].ids, args.batch_tokens, read[1]),
+        lambda read, found: Noted(found.tobytes(), (len(found), read[0].cut)),
+        numbered=True,
+    )
+
+
+def _embed_lines(embedder, args: argparse.Namespace, cut: Cut) -> int:
+    """The vectors of texts, or of the lines of standard input, whose number is known only at the end; returns it. `cut` counts
     the texts that are truncated.
     """
+    from heed.bulk.command import Noted, read_ahead
+    from heed.cli.common import input_lines
+    from heed.data.staged import Chunk, chunks, run
+    from heed.files import atomic_file
+    from heed.products.text_batches import CHUNK
+
+    with atomic_file(args.out) as part, open(part, "wb") as file:
+
+        def write(chunk: Chunk, found: Noted) -> None:
+            file.write(found.data)
+            file.flush()
+            cut.add(*found.note)
+
+        file.write(_npy_head(0, embedder.dim))  # of the same length as that of any number of vectors
+        run(chunks(args.text or input_lines(args.input), CHUNK), _stages(embedder, args), write, read_ahead(args.input))
+        file.seek(0)
+        file.write(_npy_head(cut.total, embedder.dim))
+    return cut.total
+
+
+def _embed_file(embedder, args: argparse.Namespace, options: dict, cut: Cut) -> int:
+    """The vectors of a file of any length; returns how many. `cut` counts the texts that are truncated."""
     from heed.bulk import command
     from heed.cli.common import input_lines
-    from heed.data.staged import Stages, chunks
-    from heed.products.product import as_texts
+    from heed.data.staged import chunks
     from heed.products.text_batches import CHUNK
 
     count = sum(1 for _ in input_lines(args.input))  # which also finds errors before anything is written
 
-    size = command.chunk_size(args, CHUNK)
+    size = command.chunk_size(args, CHUNK, args.input)
 
     def settings() -> dict:
         given = {"pooling": embedder.pooling, "normalize": embedder.normalize}
@@ -173,13 +213,7 @@ def _embed_file(embedder, args: argparse.Namespace, options: dict, cut: Cut) -> 
     file = command.recorded(args.out, settings, _npy_head(count, embedder.dim))
     if file is None:
         raise ValueError(f"--out is {args.out}, a pipe or a device: vectors are written to a file")
-    stages = Stages(
-        lambda chunk: (embedder.read(as_texts(chunk.items), too_long=args.too_long, before=chunk.start), chunk.start),
-        lambda read: embedder.embed_ids(read[0].ids, args.batch_tokens, read[1]),
-        lambda read, found: command.Noted(found.tobytes(), (len(found), read[0].cut)),
-        numbered=True,
-    )
-    command.to_recorded(chunks(input_lines(args.input), size), stages, file, args.resume)
+    command.to_recorded(chunks(input_lines(args.input), size), _stages(embedder, args), file, args.resume)
     cut.add_notes(file.notes)
     return count
 

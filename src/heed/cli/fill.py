@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         filled = filler.finish(*prepared, found)
         return command.as_bytes(line for one in filled for line in _lines(one, args.json))
 
-    size = command.chunk_size(args, CHUNK)
+    size = command.chunk_size(args, CHUNK, args.text or args.input)
 
     def settings() -> dict:
         return command.settings_of(filler, top=args.top, json=args.json, batch_tokens=args.batch_tokens, chunk=size)

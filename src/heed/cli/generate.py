@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
+from itertools import chain
 
 EXAMPLES = """\
 examples:
@@ -131,7 +131,9 @@ def run(args: argparse.Namespace) -> int:
     check_resume(args, bool(args.input))
     prompts, options = _prompts(args), _options(args)
     generator = open_product(args, "generate")
-    _say(generator, prompts, args)
+    if args.input != "-":
+        unknown = (word for prompt in prompts() for word in generator.unknown(prompt))
+        _say(unknown, generator.beyond_positions(prompts(), args.length, args.code))
     single = args.count == 1 and not (args.input or args.out or args.scores or args.beam)
     if args.stream and not single:
         raise ValueError(
@@ -155,17 +157,14 @@ def _refuse_text_options(args: argparse.Namespace) -> None:
 
 
 def _prompts(args: argparse.Namespace) -> Callable[[], Iterator[str]]:
-    """What reads the prompts, again and again."""
-    from heed.cli.common import read_lines
-    from heed.data.readers import lines
+    """What reads the prompts: again and again, but only once from standard input."""
+    from heed.cli.common import input_lines
 
     given = [name for name in ("text", "prompt", "input") if getattr(args, name) is not None]
     if len(given) > 1:
         names = [{"text": "a prompt", "prompt": "--prompt", "input": "--input"}[name] for name in given]
         raise ValueError(f"give only one of {' and '.join(names)}")
-    if args.input and args.input != "-":
-        return partial(lines, Path(args.input))
-    return partial(iter, read_lines(args.input) if args.input else [args.text or args.prompt or ""])
+    return partial(input_lines, args.input) if args.input else partial(iter, [args.text or args.prompt or ""])
 
 
 def _options(args: argparse.Namespace) -> dict:
@@ -182,14 +181,14 @@ def _options(args: argparse.Namespace) -> dict:
     return options | {"length": args.length, "one_line": args.one_line, "code": args.code, "stop": stop}
 
 
-def _say(generator, prompts: Callable[[], Iterator[str]], args: argparse.Namespace) -> None:
-    """What the user should know of the prompts, on standard error."""
+def _say(unknown: Iterable[str], beyond: str | None) -> None:
+    """What the user should know of the prompts, on standard error: unknown words, and whether they fit."""
     from heed.cli.common import errors
 
     notes = []
-    if unknown := dict.fromkeys(word for prompt in prompts() for word in generator.unknown(prompt)):
-        notes.append(f"The model does not know {', '.join(unknown)}.")
-    if beyond := generator.beyond_positions(prompts(), args.length, args.code):
+    if words := dict.fromkeys(unknown):
+        notes.append(f"The model does not know {', '.join(words)}.")
+    if beyond:
         notes.append(beyond)
     for note in notes:
         errors().print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
@@ -198,16 +197,23 @@ def _say(generator, prompts: Callable[[], Iterator[str]], args: argparse.Namespa
 def _generate(generator, prompts: Callable[[], Iterator[str]], args: argparse.Namespace, options: dict) -> None:
     from heed.bulk import command
     from heed.data.staged import Stages, chunks
+    from heed.products.prompts import count_overflow, describe_overflow
     from heed.products.text_stages import Generation
 
     code, given = options["code"], {name: own for name, own in options.items() if name != "code"}
     generation = Generation(generator, count=args.count, batch_tokens=args.batch_tokens, **given)
 
-    def finish(prepared: tuple, found: list) -> bytes:
-        texts, ids = prepared
-        return command.as_bytes(_texts(texts, generation.finish(ids, found), args))
+    once, most = args.input == "-", generator.model.config.max_length
 
-    size = command.chunk_size(args, CHUNK)
+    def finish(prepared: tuple, found: list) -> bytes | command.Noted:
+        texts, ids = prepared
+        data = command.as_bytes(_texts(texts, generation.finish(ids, found), args))
+        if not once:
+            return data
+        unknown = dict.fromkeys(word for text in texts for word in generator.unknown(text))
+        return command.Noted(data, (list(unknown), count_overflow(ids, args.length, most)))
+
+    size = command.chunk_size(args, CHUNK, args.input or [args.text or args.prompt or ""])
 
     def settings() -> dict:
         names = ("count", "scores", "batch_tokens")
@@ -219,7 +225,11 @@ def _generate(generator, prompts: Callable[[], Iterator[str]], args: argparse.Na
         lambda prepared: generation.search(prepared[1]),
         finish,
     )
-    command.process(chunks(prompts(), size), stages, args, settings, [args.input] if args.input else [])
+    notes = command.process(chunks(prompts(), size), stages, args, settings, [args.input] if args.input else [])
+    notes = list(filter(None, notes))  # an earlier version noted nothing
+    if once and notes:  # all of standard input is known only now
+        counts = map(sum, zip(*(counted for _, counted in notes), strict=True))
+        _say(chain.from_iterable(unknown for unknown, _ in notes), describe_overflow(counts, most))
 
 
 def _texts(prompts: list[str], found: list, args: argparse.Namespace) -> Iterator[str]:

@@ -120,6 +120,5 @@ def evaluate(args: argparse.Namespace) -> int:
     more = {"trained_on": seen, "cut": {name: own.cut for name, own in zip(names, read, strict=True)}}
     show_scores(args, models[0].measure, found, expected, f"{len(texts):,} texts", more)
     if args.out:
-        told = (models[0].label(text, row).label for text, row in zip(texts, outputs[0], strict=True))
-        write_lines(told, args.out)
+        write_lines((one.label for one in models[0].labelling(texts, outputs[0])), args.out)
     return 0

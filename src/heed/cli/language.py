@@ -107,7 +107,7 @@ def score(args: argparse.Namespace) -> int:
         raise ValueError("--document needs --codes: without it, each line is scored separately")
     generator = generator.with_code(args.code) if args.code else generator
 
-    size = command.chunk_size(args, CHUNK)
+    size = command.chunk_size(args, CHUNK, args.text)
 
     def settings() -> dict:
         given = {"token_scores": args.token_scores, "code": args.code, "engine": generator.engine_name}
@@ -143,7 +143,7 @@ def _attribute(args: argparse.Namespace, generator) -> int:
         rows = ("\t".join([one.code, *(f"{logp:.4f}" for logp in one.logp.values())]) for one in found)
         return command.Noted(command.as_bytes(rows), Counter(one.code for one in found))
 
-    size = command.chunk_size(args, CHUNK)
+    size = command.chunk_size(args, CHUNK, args.text)
     source = chunks(_paragraphs(texts) if args.document == "paragraph" else texts, size)
     stages = Stages(lambda chunk: chunk, lambda chunk: generator.attribute(chunk.items), finish)
     settings = partial(command.settings_of, generator, codes=generator.codes, document=args.document, chunk=size)

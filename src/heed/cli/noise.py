@@ -2,6 +2,9 @@
 
 import argparse
 import json
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 EXAMPLES = """\
 examples:
@@ -54,7 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from heed.cli.common import read_lines
+    from heed.cli.common import input_lines
     from heed.data.corruption import CORRUPTIONS, corrupt
 
     kinds = list(dict.fromkeys(args.kind or CORRUPTIONS))
@@ -62,32 +65,35 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--seed is {args.seed}; it must be 0 or more")
     if args.rate is not None and all(CORRUPTIONS[kind].rate is None for kind in kinds):
         raise ValueError(f"--rate does not apply to {' and '.join(kinds)}: leave it out")
-    texts = [line for line in args.text or read_lines(None) if line.strip()]
-    if not texts:
+    lines = (line for line in args.text or input_lines(None) if line.strip())
+    if (first := next(lines, None)) is None:
         raise ValueError("no text given: pass one, or lines on standard input")
-    for text in _tokenize(texts, args.model):
+    for text in _tokenize(chain([first], lines), args.model):
         found = {kind: corrupt(kind, text, args.seed, args.rate) for kind in kinds}
         if args.json:
             for kind, changes in found.items():
                 print(json.dumps(_facts(kind, changes, args, text), ensure_ascii=False))
         else:
             _show(found, text)
+        sys.stdout.flush()
     return 0
 
 
-def _tokenize(texts, folder):
+def _tokenize(texts: Iterable[str], folder: str | None) -> Iterator:
     from heed.data.corruption import Text
 
     if folder is None:
-        return [Text.of_words(text) for text in texts]
+        yield from map(Text.of_words, texts)
+        return
     from heed.data.masking import ordinary_ids
     from heed.loading import open_package
 
     vocabulary = open_package(folder).vocabularies[0]
     words = {number: vocabulary.pieces([number])[0] for number in ordinary_ids(vocabulary).nonzero()[0].tolist()}
-    encoded = vocabulary.encode(texts)
-    unknown = {vocabulary.special.unknown: "<unk>"}
-    return [Text([{**words, **unknown}.get(i, "?") for i in ids], ids, words) for ids in encoded]
+    shown = {**words, vocabulary.special.unknown: "<unk>"}
+    for text in texts:
+        (ids,) = vocabulary.encode([text])
+        yield Text([shown.get(i, "?") for i in ids], ids, words)
 
 
 def _facts(kind: str, changes, args: argparse.Namespace, text) -> dict:

@@ -52,11 +52,15 @@ def _on_cpu(device: str) -> bool:
 
 def translate(model: Path, args: argparse.Namespace, chosen: dict, chunk: int) -> Attempt:
     """The translations of the sentences, or of the lines of a short input, with less than a chunk of lines."""
-    from heed.bulk.command import check_other_file
+    from heed.bulk.command import check_other_file, typed
     from heed.products.translator import quick
 
     gpu = not _on_cpu(args.device)
-    if _interrupted(args.out) or not (any(quick.records(model)) or (gpu and quick.convertible(model))):
+    if (
+        typed(args.text or args.input)
+        or _interrupted(args.out)
+        or not (any(quick.records(model)) or (gpu and quick.convertible(model)))
+    ):
         return Attempt()
     if args.input:
         check_other_file(args.input, args.out)

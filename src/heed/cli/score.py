@@ -2,9 +2,9 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import zip_longest
 
 EXAMPLES = """\
 examples:
@@ -68,24 +68,36 @@ def run(args: argparse.Namespace) -> int:
             "give something to score: --source FILE and --target FILE, or for a language model --text FILE"
         )
     check_resume(args, True, "--source FILE, --target FILE")
-    sides = _sides(args)
-    _score_files(open_product(args, "translate"), sides, args)
+    pairs = _pairs(args)
+    _score_files(open_product(args, "translate"), pairs, args)
     return 0
 
 
-def _sides(args: argparse.Namespace) -> list[Callable[[], Iterator[str]]]:
-    """Readers for the texts and their translations; their numbers must match."""
-    from heed.cli.common import read_lines, stream_lines
-
+def _pairs(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """The texts and their translations. Files are read once in advance, so that errors appear before any output."""
     names = (args.source, args.target)
-    sides = [partial(iter, read_lines(name)) if name == "-" else partial(stream_lines, name) for name in names]
-    counts = [sum(1 for _ in side()) for side in sides]
-    if counts[0] != counts[1]:
-        raise ValueError(f"{args.source} has {counts[0]:,} lines and {args.target} has {counts[1]:,}")
-    return sides
+    if names == ("-", "-"):
+        raise ValueError("--source and --target are both standard input: give a file for one of them")
+    if "-" not in names:
+        for _ in _matching(names):
+            pass
+    return _matching(names)
 
 
-def _score_files(translator, sides: list, args: argparse.Namespace) -> None:
+def _matching(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The lines of two files side by side; their numbers must match."""
+    from heed.cli.common import stream_lines
+
+    both = zip_longest(*map(stream_lines, names))
+    for number, (source, target) in enumerate(both):
+        if source is None or target is None:
+            longer = number + 1 + sum(1 for _ in both)
+            counts = (number, longer) if source is None else (longer, number)
+            raise ValueError(f"{names[0]} has {counts[0]:,} lines and {names[1]} has {counts[1]:,}")
+        yield source, target
+
+
+def _score_files(translator, pairs: Iterator[tuple[str, str]], args: argparse.Namespace) -> None:
     from heed.bulk import command
     from heed.cli.score_lines import CHUNK, report, scored
     from heed.data.staged import Stages, chunks
@@ -102,16 +114,15 @@ def _score_files(translator, sides: list, args: argparse.Namespace) -> None:
         scores = stages.finish_scores(translator, *prepared, found)
         return scored([_without_first(own, forced) for own in scores], args.token_scores)
 
-    size = command.chunk_size(args, CHUNK)
+    size = command.chunk_size(args, CHUNK, "-" if "-" in (args.source, args.target) else args.source)
 
     def settings() -> dict:
         return command.settings_of(
             translator, token_scores=args.token_scores, languages=translator.facts.get("languages"), chunk=size
         )
 
-    source = chunks(zip(*(side() for side in sides), strict=True), size)
     own = Stages(prepare, lambda prepared: stages.score(translator, prepared[2]), finish)
-    report(command.process(source, own, args, settings, [args.source, args.target]), "pairs")
+    report(command.process(chunks(pairs, size), own, args, settings, [args.source, args.target]), "pairs")
 
 
 def _without_first(score, count: int):

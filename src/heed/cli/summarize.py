@@ -77,7 +77,7 @@ def _summarize(summarizer, args: argparse.Namespace) -> None:
             _warn_unread(summarizer, number, article, summary)
         return command.as_bytes(summary.text for summary in summaries)
 
-    size = command.chunk_size(args, CHUNK)
+    size = command.chunk_size(args, CHUNK, args.files)
 
     def settings() -> dict:
         search = {"engine": summarizer.engine(**chosen), "decoding": asdict(config)}

@@ -101,7 +101,7 @@ def _tag(
         tagged = tagger.finish(own, found)
         return command.Noted(command.as_bytes(_lines(tagged, args.format, before, between)), counts(tagged))
 
-    size = command.chunk_size(args, CHUNK)
+    size = command.chunk_size(args, CHUNK, args.text or args.input or args.conll)
 
     def settings() -> dict:
         asked = {"format": args.format, "batch_tokens": args.batch_tokens}

@@ -148,7 +148,8 @@ def _translate(translator, chosen: dict, args: argparse.Namespace, glossary, lin
     from heed.products.translator.stages import chunk_size
 
     command.check_resume(args, bool(args.input))
-    size = command.chunk_size(args, chunk_size(translator, translator.search_config(chosen), CHUNK))
+    usual = chunk_size(translator, translator.search_config(chosen), CHUNK)
+    size = command.chunk_size(args, usual, args.text or args.input)
     source = chunks(args.text or lines or stream_lines(args.input), size)
     stages = _stages(translator, chosen, args, glossary)
 

@@ -141,13 +141,15 @@ class Classifier(Product):
         is the number of previous texts, for the choice of the engine and for errors.
         """
         texts = list(texts)
-        outputs = self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long, before=before)
-        return [self.label(text, row) for text, row in zip(texts, outputs, strict=True)]
+        return self.labelling(texts, self.outputs(texts, batch_tokens=batch_tokens, too_long=too_long, before=before))
 
-    def label(self, text: Text, row: Float[Tensor, " k"]) -> Label:
-        """The prediction for the outputs of a text."""
-        own = dict(zip(self.names(len(row)), row.softmax(dim=-1).tolist(), strict=True))
-        return Label(_shown(text), max(own, key=own.__getitem__), own)
+    def labelling(self, texts: Sequence[Text], outputs: Float[Tensor, "n k"]) -> list[Label]:
+        """The predictions for the outputs of texts."""
+        names, found = self.names(outputs.shape[1]), []
+        for text, row in zip(texts, outputs.softmax(dim=-1).tolist(), strict=True):
+            own = dict(zip(names, row, strict=True))
+            found.append(Label(_shown(text), max(own, key=own.__getitem__), own))
+        return found
 
     def names(self, count: int) -> list[str]:
         """The labels of `count` logits."""
@@ -263,8 +265,9 @@ class Regressor(Classifier):
     def answers(self) -> Callable[[str], float]:
         return parse_number
 
-    def label(self, text: Text, row: Float[Tensor, " k"]) -> Label:
-        return Label(_shown(text), f"{row.item():.4f}", number=row.item())
+    def labelling(self, texts: Sequence[Text], outputs: Float[Tensor, "n k"]) -> list[Label]:
+        numbers = outputs.squeeze(dim=1).tolist()
+        return [Label(_shown(text), f"{own:.4f}", number=own) for text, own in zip(texts, numbers, strict=True)]
 
 
 def _shown(text: Text) -> str:

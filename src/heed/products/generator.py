@@ -19,7 +19,7 @@ from heed.products.ctranslate2_text import TextEngine
 from heed.products.cuda_text import CudaTextEngine, cuda_engine
 from heed.products.int8_text import search_copies
 from heed.products.product import Product, as_texts, single
-from heed.products.prompts import Prompt, describe_overflow, make_prompt
+from heed.products.prompts import Prompt, count_overflow, describe_overflow, make_prompt
 from heed.products.search import steps
 from heed.products.stops import StopStrings
 from heed.products.text_scores import surprisal
@@ -201,8 +201,8 @@ class Generator(Product):
 
     def beyond_positions(self, prompts: Iterable[str], length: int, code: str | None = None) -> str | None:
         """What happens to the prompts that do not fit into the model's positions with `length` more tokens; None if all do."""
-        own = (self.prompt(prompt, code) for prompt in prompts)
-        return describe_overflow(own, length, self.model.config.max_length)
+        own, most = (self.prompt(prompt, code) for prompt in prompts), self.model.config.max_length
+        return describe_overflow(count_overflow(own, length, most), most)
 
     def score(self, texts: Iterable[str], batch_tokens: int = 4096) -> list[Score]:
         """How likely each text is as one line, its end included."""

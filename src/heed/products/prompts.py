@@ -31,12 +31,18 @@ def make_prompt(vocabulary: Vocabulary, ids: Sequence[int], code: str | None = N
     raise ValueError(f"texts of this model begin with a control code, but {what}: give one of {some_codes(codes)}")
 
 
-def describe_overflow(prompts: Iterable[Prompt], length: int, most: int) -> str | None:
-    """What happens to prompts that do not fit into `most` positions with `length` more tokens; None if all fit."""
+def count_overflow(prompts: Iterable[Prompt], length: int, most: int) -> tuple[int, int, int]:
+    """How many prompts there are, how many are longer than `most` positions, and how many are with `length` more tokens."""
     count, over, longer = 0, 0, 0
     for own in prompts:
         size = len(own.ids)
         count, over, longer = count + 1, over + (size > most), longer + (size + length - 1 > most)
+    return count, over, longer
+
+
+def describe_overflow(counts: Iterable[int], most: int) -> str | None:
+    """What happens to prompts that do not fit into `most` positions, by what `count_overflow` found; None if all fit."""
+    count, over, longer = counts
     if not longer:
         return None
     many = f"{longer:,} of the {count:,} texts do" if count > 1 else "the text does"

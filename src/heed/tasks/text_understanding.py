@@ -199,7 +199,7 @@ class UnderstandingValidation:
         expected = product.expected(self.names)
         loss = self.loss(outputs, torch.from_numpy(np.asarray(expected))).nll.item() / max(1, self.size)
         scores = {**product.measure(product.predictions(outputs), expected), "loss": loss}
-        told = [product.label(self.texts[i], outputs[i]) for i in self.shown]
+        told = product.labelling([self.texts[i] for i in self.shown], outputs[self.shown])
         samples = [(one.text, self.names[i], one.label) for i, one in zip(self.shown, told, strict=True)]
         return ValidationResult(scores, samples)
 
