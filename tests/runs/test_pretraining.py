@@ -1,6 +1,8 @@
 """Encoders that are pre-trained on a text, and what becomes of them: filled masks, scores, classifiers, folders for transformers."""
 
+import dataclasses
 import json
+import tomllib
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ import heed
 from heed.cli.main import main
 from heed.loading import open_package
 from heed.runs.recipe import parse
+from heed.training.config import TrainingConfig
 from tests import fixed_pairs
 from tests.contract.contract import SMALL, TRAINING, check_same, resume, train
 
@@ -82,6 +85,37 @@ def test_a_pretrained_encoder_is_fine_tuned_from_its_body(files, runs, name, tmp
     assert not any(weight.startswith("generator.") for weight in after)
     assert main(["classify", str(tmp_path / "run"), "Who is it?"]) == 0
     assert capsys.readouterr().out in ("0\n", "1\n")
+
+
+def longer(files, runs, positions, **task):
+    text = {"source": [str(files / "text.txt")], "valid_source": [str(files / "text.txt")]}
+    return parse({
+        "data": text, "task": {"name": "masked", "length": 150, **task}, "training": TRAINING,
+        "model": {"folder": str(runs / "bert"), "max_length": positions},
+    })  # fmt: skip
+
+
+def test_pretraining_goes_on_with_longer_texts_and_resumes_to_the_bit(files, runs, tmp_path):
+    still = dataclasses.replace(longer(files, runs, 160), training=TrainingConfig(**{**TRAINING, "rate": 0.0}))
+    train(still, tmp_path / "still")
+    before, after = (open_package(folder).model for folder in (runs / "bert", tmp_path / "still"))
+    assert after.config == dataclasses.replace(before.config, max_length=160, head="masked")
+    first, more = before.positions(0, 64), after.positions(0, 160)
+    assert torch.equal(more, torch.cat([first, first, first[:32]]))
+    train(longer(files, runs, 160), tmp_path / "whole")
+    resume(longer(files, runs, 160), tmp_path / "whole", tmp_path / "again")
+    check_same(tmp_path / "whole", tmp_path / "again")
+    assert (
+        parse(tomllib.loads((tmp_path / "whole" / "recipe.toml").read_text("utf-8"))).model.settings["max_length"]
+        == 160
+    )
+
+
+def test_a_model_does_not_get_fewer_positions(files, runs, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"model\.max_length is 40, but .* has 64: the architecture of a trained model"
+    ):
+        train(longer(files, runs, 40, length=32), tmp_path / "run")
 
 
 def test_pretraining_goes_on_from_a_folder_with_another_objective(files, runs, tmp_path):

@@ -171,7 +171,6 @@ class Encoder(nn.Module):
         new.load_state_dict({**{name: weight for name, weight in own.items() if name.startswith(free)}, **kept})
         return new
 
-
     def lengthened(self, positions: int) -> "Encoder":
         """The same model for longer texts. The learned positions are repeated (Longformer: Beltagy et al., 2020), so neighbours
         keep their relation everywhere but where a repetition begins.
