@@ -88,6 +88,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--margin", type=int, default=0, metavar="N", help="tokens on either side of the words that count (default: 0)"
     )
+    parser.add_argument(
+        "--only", type=int, nargs="+", metavar="N", help="measure these of --lengths, on the same words (default: all)"
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="FILE")
@@ -95,6 +98,8 @@ def main(words: list[str] | None = None) -> int:
     lengths = sorted(options.lengths)
     if any(lengths[-1] % length for length in lengths):
         parser.error(f"--lengths: each must divide the longest, {lengths[-1]}")
+    if not set(options.only or ()) <= {*lengths}:
+        parser.error(f"--only: each must be one of --lengths, {', '.join(map(str, lengths))}")
     torch.set_num_threads(options.threads)
     filler = heed.load(options.run, device=str(choose_device(options.device)))
     vocabulary, pieces = filler.vocabulary, lengths[-1] // lengths[0]
@@ -108,7 +113,7 @@ def main(words: list[str] | None = None) -> int:
     ordinary, random = ordinary_ids(vocabulary), np.random.default_rng(0)
     hidden = [(random.random(len(ids)) < SHARE) & ordinary[ids] for ids in stretches]
     counted, rows, base = inside(shortest * pieces, shortest, options.margin), [], None
-    for length in lengths:
+    for length in sorted(options.only or lengths):
         cut = lengths[-1] // length
         tally, _ = measure_masked(filler.model, batches(stretches, hidden, counted, vocabulary, cut))
         own = tally.rows.reshape(len(stretches), cut, 3).sum(axis=1)

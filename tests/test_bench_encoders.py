@@ -157,7 +157,11 @@ def test_the_same_words_are_masked_whatever_the_length(filler, tmp_path, capsys)
         assert [row["less"] for row in rest] == pytest.approx([first["loss"] - row["loss"] for row in rest])
         assert all(row["low"] <= row["less"] <= row["high"] for row in rest)
     assert 0 < inner["rows"][0]["masked"] < every["rows"][0]["masked"]
-    for wrong in (["--margin", "7"], ["--lengths", "16", "24"], ["--lengths", "512", "4096"]):
+    command += ["--margin", "0"]
+    assert long_documents.main([*command, "--only", "32", "--json", str(tmp_path / "found.json")]) == 0
+    (only,) = json.loads((tmp_path / "found.json").read_text("utf-8"))["rows"]
+    assert only == {**every["rows"][1], "less": 0.0, "low": 0.0, "high": 0.0}
+    for wrong in (["--margin", "7"], ["--only", "48"], ["--lengths", "16", "24"], ["--lengths", "512", "4096"]):
         with pytest.raises(SystemExit):
             long_documents.main([*command, *wrong])
         assert "error:" in capsys.readouterr().err
