@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from heed.data.batching import DataPosition
-from heed.data.pretraining import MaskedBatch, PairSettings, RowShape, masked_batches
+from heed.data.pretraining import MaskedBatch, PairSettings, RowShape, masked_batches, training_batches
 from heed.data.readers import Line
 from heed.data.segments import read_text
 from heed.data.streams import IGNORED
@@ -34,6 +34,14 @@ def made(kind="wordpiece", rows=8, share=(0, 1), seed=1, **settings):
     )
 
 
+def alternating(rows=8, share=(0, 1), **settings):
+    """Batches of rows of 24 and of 12 tokens in turn."""
+    own = replace(SETTINGS, halvings=1, **settings)
+    return training_batches(
+        text("wordpiece"), vocabulary("wordpiece"), own, batch_tokens=24 * rows, seed=1, share=share
+    )
+
+
 def first(batches, number, position=None):
     return list(islice(batches.start(position or DataPosition()), number))
 
@@ -42,9 +50,8 @@ def equal(one, two):
     return all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in zip(one, two, strict=True))
 
 
-@pytest.mark.parametrize("settings", KINDS)
-def test_batches_continue_from_any_position_and_in_other_processes(settings):
-    source = made(**settings)
+@pytest.mark.parametrize("source", [made(**settings) for settings in KINDS] + [alternating()])
+def test_batches_continue_from_any_position_and_in_other_processes(source):
     whole = first(source, 33)
     assert {after.epoch for after, _ in whole} >= {0, 1}
     for start in (3, 17, 30):
@@ -88,6 +95,34 @@ def test_every_batch_has_one_shape_and_holds_each_row_once(settings):
     assert sum(full) >= len(full) - 1 if settings.get("cut_sentences") else not all(full)
 
 
+@pytest.mark.parametrize("settings", [{}, {"cut_sentences": True}])
+def test_lengths_take_turns_and_each_goes_through_all_its_rows(settings):
+    mixed = alternating(**settings)
+    kinds = [made(length=length, **settings) for length in (24, 12)]
+    assert [kind.rows for kind in kinds] == [8, 16]
+    number = 2 * max(kind.per_epoch for kind in kinds) + 3
+    found = first(mixed, number)
+    for turn, kind in enumerate(kinds):
+        own = first(kind, number)
+        for (_, batch), (_, expected) in zip(found[turn::2], own, strict=False):
+            assert equal(batch, expected)
+    sizes = {batch.tokens.shape for _, batch in found}
+    assert sizes == {(8, 24), (16, 12)} and max(after.epoch for after, _ in found) >= 2
+    assert [after for after, _ in found[: kinds[0].per_epoch]][-1] == DataPosition(1, 0)
+
+
+def test_processes_share_the_rows_of_each_length():
+    for whole, *parts in zip(*(first(alternating(share=own), 9) for own in ((0, 1), (0, 2), (1, 2))), strict=True):
+        assert torch.equal(whole[1].tokens, torch.cat([part.tokens for _, part in parts]))
+        assert {part[0] for part in parts} == {whole[0]}
+
+
+def test_without_shorter_lengths_nothing_changes():
+    one = training_batches(text("wordpiece"), vocabulary("wordpiece"), SETTINGS, batch_tokens=192, seed=1)
+    for (_, batch), (_, expected) in zip(first(one, 5), first(made(), 5), strict=True):
+        assert equal(batch, expected)
+
+
 def test_static_masking_repeats_itself_and_dynamic_masking_does_not():
     for pair in ("none", "next"):
         rows = {}
@@ -124,6 +159,13 @@ def test_settings_that_contradict_each_other_are_refused():
         PairSettings(length=4)
     with pytest.raises(ValueError, match=r"^task\.cut_sentences is for single-segment rows, and task\.pair is 'next'"):
         PairSettings(pair="next", cut_sentences=True)
+    with pytest.raises(ValueError, match=r"^task\.halvings is for single-segment rows, and task\.pair is 'order'"):
+        PairSettings(pair="order", halvings=1)
+    with pytest.raises(ValueError, match=r"^task\.halvings is -1; it must be at least 0"):
+        PairSettings(halvings=-1)
+    for length, halvings in ((24, 2), (28, 3)):  # 6 tokens; 3.5 tokens
+        with pytest.raises(ValueError, match=rf"^task\.halvings is {halvings}, but rows of {length} tokens"):
+            PairSettings(length=length, halvings=halvings)
     with pytest.raises(ValueError, match=r"^training\.batch_tokens is for 0 rows of 24 tokens; raise it to fit at"):
         made(rows=0)
     with pytest.raises(ValueError, match="at least one, and a multiple of 3, or lower"):

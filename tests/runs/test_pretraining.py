@@ -7,6 +7,7 @@ import tomllib
 import pytest
 import torch
 import transformers
+from rich.console import Console
 from safetensors.torch import load_file
 
 import heed
@@ -50,6 +51,15 @@ def runs(files, tmp_path_factory):
         train(pretraining(files, "bert", "masked", pair="next"), root / "bert")
         train(pretraining(files, "electra", "replaced-tokens", cut_sentences=True), root / "electra")
     return root
+
+
+def test_a_run_with_rows_of_several_lengths_resumes_to_the_bit(files, runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HEED_CACHE", str(runs / "cache"))
+    recipe = pretraining(files, "electra", "replaced-tokens", cut_sentences=True, halvings=2)
+    train(recipe, tmp_path / "one", console=Console(width=200))
+    assert "Batches have rows of 32, 16 and 8 tokens in turn." in capsys.readouterr().out
+    resume(recipe, tmp_path / "one", tmp_path / "again")
+    check_same(tmp_path / "one", tmp_path / "again")
 
 
 def test_a_run_with_pairs_resumes_to_the_bit_and_measures_pairs(files, runs, tmp_path, monkeypatch):

@@ -1,9 +1,10 @@
 """Batches of rows with masked words, all of the same shape; they depend only on (seed, epoch, index)."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ class RowSettings:
     length: int = 128  # row length in tokens, including special tokens
     document: DocumentKind = "paragraph"  # what is a document: a file, lines separated by blank lines, or a single line
     cut_sentences: bool = False  # fill every row: sentences may continue in the next; not for pairs
+    halvings: int = 0  # train also on rows of half the length, a quarter and so on: so many shorter lengths, in turn
     share: float = 0.15  # share of tokens to predict
     masked: float = 0.8  # share of these replaced by the mask
     random: float = 0.1  # share of these replaced by a random token; the rest is unchanged
@@ -44,10 +46,23 @@ class RowSettings:
         for name in ("share", "masked", "random", "short"):
             check_share(name, getattr(self, name))
         check_total({"masked": self.masked, "random": self.random})
-        if self.cut_sentences and self.pair != "none":
+        for name in ("cut_sentences", "halvings"):
+            if getattr(self, name) and self.pair != "none":
+                raise ValueError(
+                    f"task.{name} is for single-segment rows, and task.pair is {self.pair!r}: set one of them"
+                )
+        if self.halvings < 0:
+            raise ValueError(f"task.halvings is {self.halvings}; it must be at least 0")
+        if self.length % 2**self.halvings or self.lengths[-1] < 8:
             raise ValueError(
-                f"task.cut_sentences is for single-segment rows, and task.pair is {self.pair!r}: set one of them"
+                f"task.halvings is {self.halvings}, but rows of {self.length} tokens (task.length) cannot be halved so "
+                "often: the shortest must be a whole number of tokens, at least 8"
             )
+
+    @property
+    def lengths(self) -> list[int]:
+        """Those of rows, the longest first."""
+        return [self.length // 2**i for i in range(self.halvings + 1)]
 
 
 @dataclass(frozen=True)
@@ -179,10 +194,10 @@ class MaskedBatches:
         self, position: DataPosition, worker: int = 0, workers: int = 1
     ) -> Iterator[tuple[DataPosition, MaskedBatch]]:
         """Batches from a position on, each with the position after it; with several workers, those of one."""
-        for after, planned, numbers, epoch in islice(self._schedule(position), worker, None, workers):
+        for after, planned, numbers, epoch in islice(self.schedule(position), worker, None, workers):
             yield after, self.make(planned, numbers, epoch)
 
-    def _schedule(self, position: DataPosition) -> Iterator[tuple[DataPosition, np.ndarray, np.ndarray, int]]:
+    def schedule(self, position: DataPosition) -> Iterator[tuple[DataPosition, np.ndarray, np.ndarray, int]]:
         """For each batch the position after it, the rows of its epoch, which of them it has, and the epoch."""
         epoch, index = position
         while True:
@@ -249,11 +264,58 @@ class MaskedBatches:
         expected = np.where(hidden, np.take_along_axis(tokens, positions, axis=1), IGNORED)
         return corrupted, np.where(hidden, positions + length * np.arange(size)[:, None], 0), expected
 
+    @cached_property
+    def per_epoch(self) -> int:
+        """The number of batches of an epoch, unless rows are pairs, of which every epoch has its own."""
+        return -(-len(self.source.plan(self.seed, 0)) // self.rows)
+
     def one_epoch(self) -> Iterator[MaskedBatch]:
         """All rows once."""
         planned, order = self.plan(0)
         for start in range(0, len(order), self.rows):
             yield self.make(planned, order[start : start + self.rows], 0)
+
+
+class AlternatingBatches:
+    """Batches of several kinds in turn. An epoch has as many as one of the first kind, so each kind goes through a part
+    of its own epoch.
+    """
+
+    def __init__(self, kinds: Sequence[MaskedBatches]):
+        self.kinds = kinds
+
+    def start(
+        self, position: DataPosition, worker: int = 0, workers: int = 1
+    ) -> Iterator[tuple[DataPosition, MaskedBatch]]:
+        """As those of one kind."""
+        for after, kind, planned in islice(self._schedule(position), worker, None, workers):
+            yield after, kind.make(*planned)
+
+    def _schedule(
+        self, position: DataPosition
+    ) -> Iterator[tuple[DataPosition, MaskedBatches, tuple[np.ndarray, np.ndarray, int]]]:
+        """For each batch the position after it, its kind, and what it is made of."""
+        batches, turns = self.kinds[0].per_epoch, len(self.kinds)
+        number = position.epoch * batches + position.index
+        schedules = []
+        for turn, kind in enumerate(self.kinds):
+            earlier = -((turn - number) // turns)  # batches of this kind before this position
+            schedules.append(kind.schedule(DataPosition(*divmod(earlier, kind.per_epoch))))
+        while True:
+            turn, number = number % turns, number + 1
+            _, *planned = next(schedules[turn])
+            yield DataPosition(*divmod(number, batches)), self.kinds[turn], tuple(planned)
+
+
+def training_batches(
+    text: Stream | Text, vocabulary: Vocabulary, settings: RowSettings, **options: Any
+) -> MaskedBatches | AlternatingBatches:
+    """Those of `masked_batches`, of each length in turn if the settings have several."""
+    kinds = [
+        masked_batches(text, vocabulary, replace(settings, length=length, halvings=0), **options)
+        for length in settings.lengths
+    ]
+    return AlternatingBatches(kinds) if settings.halvings else kinds[0]
 
 
 def masked_batches(
@@ -266,7 +328,7 @@ def masked_batches(
     share: tuple[int, int] = (0, 1),
     packed: bool = False,
 ) -> MaskedBatches:
-    """The batches of a text according to the settings."""
+    """The batches of a text according to the settings; all rows have `settings.length` tokens."""
     s, words, paired = settings, plain(vocabulary), settings.pair != "none"
     shape = RowShape(words.special, s.length, paired)
     if paired:

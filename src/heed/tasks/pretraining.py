@@ -10,7 +10,7 @@ from heed.data.batching import DataPosition, plan_packed
 from heed.data.config import DataConfig
 from heed.data.documents import Boundaries, DocumentKind
 from heed.data.prefetch import in_processes, worker_count
-from heed.data.pretraining import MaskedBatch, MaskedBatches, masked_batches
+from heed.data.pretraining import MaskedBatch, masked_batches, training_batches
 from heed.data.readers import Line
 from heed.data.segments import SegmentPairs, read_text
 from heed.device import choose_device
@@ -94,17 +94,17 @@ class Pretraining(StreamTask):
     def batches(
         self, recipe: Any, prepared: Prepared, plan: Any, share: tuple[int, int], position: DataPosition
     ) -> Iterator[tuple[DataPosition, Any]]:
-        made = self._batches(recipe, prepared, share, packed=plan.grouping is plan_packed)
+        packed = plan.grouping is plan_packed
+        made = training_batches(**self._rows(recipe, prepared), share=share, packed=packed)
         if choose_device(recipe.training.device).type == "cpu":
             return made.start(position)  # the step takes much longer
         return in_processes(made, position, workers=worker_count())
 
-    def _batches(
-        self, recipe: Any, prepared: Prepared, share: tuple[int, int] = (0, 1), packed: bool = False
-    ) -> MaskedBatches:
+    def _rows(self, recipe: Any, prepared: Prepared) -> dict[str, Any]:
         t = recipe.training
-        options = {"batch_tokens": t.batch_tokens, "seed": t.seed, "share": share, "packed": packed}
-        return masked_batches(prepared.train, prepared.processors["text"], self.settings, **options)
+        text, vocabulary = prepared.train, prepared.processors["text"]
+        options = {"batch_tokens": t.batch_tokens, "seed": t.seed}
+        return {"text": text, "vocabulary": vocabulary, "settings": self.settings, **options}
 
     def validation(self, recipe: Any, prepared: Prepared) -> "PretrainingValidation":
         vocabulary, t = prepared.processors["text"], recipe.training
@@ -120,7 +120,7 @@ class Pretraining(StreamTask):
         s, stream = self.settings, prepared.train
         if s.length > max_length:
             raise ValueError(f"task.length is {s.length}, but the model has only {max_length} positions: lower it")
-        made = self._batches(recipe, prepared)
+        made = masked_batches(**self._rows(recipe, prepared))
         planned, _ = made.plan(0)
         segments, shape = made.source.segments, made.shape
         rows = f"{len(stream.documents):,} documents ({s.document}) of {segments.sentences:,} sentences"
@@ -129,6 +129,9 @@ class Pretraining(StreamTask):
             stream.summary(),
             f"{rows} in {len(planned):,} rows of {s.length} tokens.",
         ]
+        if s.halvings:
+            *longer, last = map(str, s.lengths)
+            notes.append(f"Batches have rows of {', '.join(longer)} and {last} tokens in turn.")
         if segments.split:
             half = " half" if shape.paired else ""
             notes.append(
