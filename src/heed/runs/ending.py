@@ -21,6 +21,7 @@ WARM = 5  # steps that are not timed: kernels are compiled and caches filled in 
 MEASURED = 3.0  # seconds of steps before it is said how long the run will take
 SHORT = 600.0  # seconds: in a shorter budget, what is optional after the last step gets what is left
 WRONG = 2.0, 60.0  # it is said again if it was wrong by this factor and by these seconds
+SETTLED = 1.5, 30.0, 60.0  # the speed may change by this factor, or so many seconds are timed at first, and later
 
 
 @dataclass(frozen=True)
@@ -151,13 +152,29 @@ class Ending:
         `MEASURED` seconds of steps were timed.
         """
         pace, left = self.seconds_per_step(step), self.seconds_left(step, history)
-        if left is None or self._stepped() - self.marks[0][1] < MEASURED:
+        if left is None or self._stepped() - self.marks[0][1] < MEASURED or not self._is_settled(pace):
             return ""
         if self.expected is not None and not self._was_wrong(left, self.expected - self.clock()):
             return ""
         self.expected = self.clock() + left
         more = "" if self.validation or self.budget is not None else " and the validations"
         return f"about {in_words(left)} more{more}, at {1 / pace:.3g} steps/s"
+
+    def _is_settled(self, pace: float) -> bool:
+        """Whether steps are about as fast as in the stretch before, or were timed long enough to say it nevertheless:
+        while kernels are compiled, or a GPU is given steps ahead, the speed says nothing.
+        """
+        factor, *enough = SETTLED
+        since = self._stepped() - self.marks[0 if self.expected is None else -1][1]
+        if since >= enough[self.expected is not None]:
+            return True
+        if len(self.marks) < 3:
+            return False
+        (first, began), (last, ended) = self.marks[-3:-1]
+        return (
+            self._stepped() - began >= MEASURED
+            and 1 / factor < pace * (last - first) / max(ended - began, 1e-9) < factor
+        )
 
     @staticmethod
     def _was_wrong(left: float, expected: float) -> bool:
