@@ -126,6 +126,18 @@ def test_rows_with_padding_are_two_sequences_each():
     assert queries.positions.tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 0, 1, 0, 0, 1, 2, 3]
 
 
+def test_a_weight_of_an_odd_size_leaves_the_others_aligned():
+    from heed.training.accelerated.cuda_graph_step import CudaGraphStep
+
+    system = MODELS["electra"]
+    sizes = {"vocab_size": 21, "dim": 32, "heads": 2, "hidden": 32, "layers": 1, "embedding": 8, "max_length": 16}
+    step = CudaGraphStep(system.model(system.config(**sizes, generator_fraction=0.5, head="joint")), None)
+    own = {name: weight for name, weight in step.half.named_parameters() if weight.dtype == torch.bfloat16}
+    first = step.half_weights.flat.data_ptr()
+    away = {name for name, weight in own.items() if (weight.data_ptr() - first) % 16}
+    assert len(own) > 30 and away <= {"head.replaced.out.bias", "generator.words.bias"}
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "fused"),
     [
