@@ -41,11 +41,14 @@ def masked(padded, labels=None):
     return MaskedBatch(tokens, valid if padded else None, segments, torch.tensor([1, 4, 0, 8]), expected, labels, 3, 3, 11)
 def compare(model, objective, batch):
     assert fused_model.supports(model)
-    wanted = objective(model, batch)
+    torch.manual_seed(5)
+    with residual_norm.draw_seeds_at_once(torch.device("cpu")):  # as the fused step does before it samples
+        wanted = objective(model, batch)
     wanted.total.backward()
     gradients = {name: weight.grad for name, weight in model.named_parameters()}
     model.zero_grad()
     passes = CudaGraphStep(model, objective, torch.float32)
+    torch.manual_seed(5)
     found = passes(batch.clone())
     torch.testing.assert_close(found[:2], (wanted.total.detach(), wanted.nll), rtol=1e-5, atol=1e-4)
     assert found.count == wanted.count == batch.count and passes.gradients is not None
@@ -57,6 +60,7 @@ def compare(model, objective, batch):
         old = torch.zeros_like(weight) if gradients[name] is None else gradients[name]
         most = float(old.abs().max() + 1)
         torch.testing.assert_close(weight.grad, old, rtol=1e-4, atol=1e-4 * most, msg=lambda text: name + text)
+    return found
 """
 
 MASKED = """
@@ -71,10 +75,19 @@ print("the same")
 """
 
 REPLACED = """
-from heed.tasks import replaced_tokens
-replaced_tokens.sample_words = lambda logits: logits.argmax(dim=-1)  # the fused step draws other numbers before
-sizes = dict(head="joint", embedding=8, heads=2, dim=32, generator_fraction=0.5)
-compare(made("electra", **sizes), ReplacedTokensLoss(5.0, 1), masked(True))
+def compare_joint(batch, **changes):
+    sizes = dict(head="joint", embedding=8, heads=2, dim=32, generator_fraction=0.5)
+    return compare(made("electra", **{**sizes, **changes}), ReplacedTokensLoss(5.0, 1), batch)
+compare_joint(masked(False)._replace(segments=None), layers=2)
+compare_joint(masked(False), embedding=16)  # as wide as the generator
+compare_joint(masked(False), embedding=32)  # as wide as the discriminator
+batch = masked(True)
+begun = generator.get_state()
+padded = compare_joint(batch)
+generator.set_state(begun)
+torch.testing.assert_close(compare_joint(batch.packed()).total, padded.total)  # the same words are drawn
+fused_stack.SHORT = 2  # as rows of more than 128 tokens
+compare_joint(batch)
 print("the same")
 """
 
@@ -111,6 +124,18 @@ def test_rows_with_padding_are_two_sequences_each():
     assert queries is keys and queries.longest >= 5
     assert queries.starts.tolist() == [0, 5, 5, 8, 10, 11, 15]
     assert queries.positions.tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 0, 1, 0, 0, 1, 2, 3]
+
+
+def test_a_weight_of_an_odd_size_leaves_the_others_aligned():
+    from heed.training.accelerated.cuda_graph_step import CudaGraphStep
+
+    system = MODELS["electra"]
+    sizes = {"vocab_size": 21, "dim": 32, "heads": 2, "hidden": 32, "layers": 1, "embedding": 8, "max_length": 16}
+    step = CudaGraphStep(system.model(system.config(**sizes, generator_fraction=0.5, head="joint")), None)
+    own = {name: weight for name, weight in step.half.named_parameters() if weight.dtype == torch.bfloat16}
+    first = step.half_weights.flat.data_ptr()
+    away = {name for name, weight in own.items() if (weight.data_ptr() - first) % 16}
+    assert len(own) > 30 and away <= {"head.replaced.out.bias", "generator.words.bias"}
 
 
 @pytest.mark.parametrize(

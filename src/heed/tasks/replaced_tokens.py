@@ -18,7 +18,7 @@ from heed.products.mask_filler import MaskFiller
 from heed.products.replaced_detector import ReplacedDetector
 from heed.tasks.base import Metric, Objective, Prepared
 from heed.tasks.pretraining import Measure, Pretraining
-from heed.tasks.text_losses import PacksTexts
+from heed.tasks.text_losses import PacksRows
 from heed.training.loss import Loss, Part, chunked_cross_entropy
 
 
@@ -36,7 +36,7 @@ class ReplacedTokensSettings(RowSettings):
 
 
 @dataclass(frozen=True)
-class ReplacedTokensLoss(PacksTexts):
+class ReplacedTokensLoss(PacksRows):
     """Cross entropy of the generator's hidden words, plus `weight` times that of the discriminator on each token.
     Words are sampled from the generator's distribution, without a gradient; a correct one counts as original. `pad`
     is ignored.
@@ -45,9 +45,7 @@ class ReplacedTokensLoss(PacksTexts):
     weight: float
     pad: int
     length: int = 0
-    few_shapes: ClassVar = False
     parts: ClassVar = ("generator", "discriminator")
-    rows_of_text: ClassVar = True
 
     def part_counts(self, batch: MaskedBatch) -> dict[str, int]:
         return {"generator": batch.count, "discriminator": batch.size}

@@ -91,6 +91,14 @@ class PacksTexts:
         return self(model, batch)
 
 
+class PacksRows(PacksTexts):
+    """A loss on the rows that encoders are pre-trained on: fused layers read them where they are, with their padding."""
+
+    few_shapes = False
+    rows_of_text = True
+    prefers_packing = True  # where the model has fused layers: twice as fast with BERT on an H200
+
+
 @dataclass(frozen=True)
 class PackedTextLoss(PacksTexts, TextLoss):
     """The same for texts with one input each and no language-modelling loss: they can be packed."""

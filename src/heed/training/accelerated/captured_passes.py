@@ -1,5 +1,5 @@
 """The plain forward and backward passes as CUDA graphs, captured once per shape: the same kernels without launch
-overhead. For models without fused kernels whose batches have few shapes, such as Transformer-XL, or encoders in
+overhead. For models without fused kernels whose batches have few shapes, such as Transformer-XL, or BigBird in
 pre-training.
 """
 

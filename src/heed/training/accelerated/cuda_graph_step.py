@@ -61,8 +61,9 @@ class CudaGraphStep:
         pairs = list(zip(model.parameters(), self.half.parameters(), strict=True))
         self.float32_pairs = [pair for pair in pairs if id(pair[1]) in float32_ids]
         half_pairs = [pair for pair in pairs if id(pair[1]) not in float32_ids]
-        # matrices first: so q, k and v of one attention are adjacent, and so are their biases
-        half_pairs.sort(key=lambda pair: -pair[1].ndim)
+        # matrices first: so q, k and v of one attention are adjacent, and so are their biases; last, what would leave
+        # the weights after it unaligned, such as ELECTRA's bias of one number before those of its generator
+        half_pairs.sort(key=lambda pair: (pair[1].numel() % 8 > 0, -pair[1].ndim))
         self.half_weights = FlatCopy(half_pairs, dtype)
         trained = [[pair for pair in group if pair[0].requires_grad] for group in (half_pairs, self.float32_pairs)]
         self.weights, self.copies = map(list, zip(*trained[0], *trained[1], strict=True))
