@@ -2,9 +2,11 @@
 
 All have one Transformer with random weights. A translation has a fixed number of tokens, so that all do the same work. Each run is a
 process of its own; the systems take turns, and the median counts. Seconds are those of the clock; "busy" is the processor time.
+The row `train` is a training from two text files to a model, with `--steps` steps and a translated validation set at the end.
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import statistics
@@ -33,7 +35,7 @@ GUARDS = ("--allow-loops", "--allow-overlong", "--allow-copies")  # drawn weight
 
 
 NAMES = ("import torch", "heed translate", "heed translate, with torch", "heed translate, before", "heed, Python")
-NAMES += ("heed translate, on the GPU",)
+NAMES += ("heed translate, on the GPU", "heed train", "heed train, before", "transformers, training")
 NAMES += (
     "heed, Python, before",
     "heed, Python, without overlap",
@@ -76,7 +78,10 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--count-first", action="store_true", help="no run of each before the rounds that does not count")
     top.add_argument("--threads", type=int, default=2, help="of each process (default: 2)")
     top.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    top.add_argument("--rows", nargs="+", choices=["one", "bulk", "memory"], default=["one", "bulk", "memory"])
+    top.add_argument("--rows", nargs="+", choices=["one", "bulk", "memory", "train"], default=["one", "bulk", "memory"])
+    top.add_argument("--steps", type=int, default=1200, help="of a training (default: 1200)")
+    top.add_argument("--pairs", type=int, default=29_000, help="to train on (default: 29000)")
+    top.add_argument("--tokens", type=int, default=18_432, help="of a batch in training (default: 18432)")
     top.add_argument("--systems", nargs="+", metavar="NAME", help="only these, by the names in the tables")
     top.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout of heed, measured as heed, before")
     top.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
@@ -144,6 +149,66 @@ def bulk(asked: Asked, before: Path | None) -> dict[str, Callable[[], Run]]:
     own = ("heed, Python", "heed, Python, without overlap", "heed, the search alone")
     found |= {name: library(name, asked) for name in own}
     return found | peers(["ctranslate2", "transformers"], asked)
+
+
+class Training(NamedTuple):
+    """A training of a model of this shape on the texts in a folder."""
+
+    folder: Path
+    shape: Shape
+    steps: int
+    tokens: int
+    threads: int
+    device: str = "cpu"
+
+
+def training(job: Training, before: Path | None) -> dict[str, Callable[[], Run]]:
+    """Each run begins without a vocabulary and without a prepared corpus."""
+    found = {"heed train": heed_training(job, turns.ROOT)}
+    if before:
+        found["heed train, before"] = heed_training(job, before.resolve())
+    if find_spec("transformers") is not None:
+        found["transformers, training"] = lambda: _trained(job, turns.ROOT, _marian)
+    return found
+
+
+def heed_training(job: Training, root: Path) -> Callable[[], Run]:
+    return lambda: _trained(job, root, _heed)
+
+
+def _trained(job: Training, root: Path, command: Callable[[Training, Path], list[str]]) -> Run:
+    with tempfile.TemporaryDirectory(dir=job.folder) as new:
+        return measure([sys.executable, "-m", *command(job, Path(new) / "run")], job.threads, root, Path(new) / "cache")
+
+
+def _marian(job: Training, out: Path) -> list[str]:
+    stated = job._asdict() | {"out": str(out), "folder": str(job.folder), "shape": dataclasses.astuple(job.shape)}
+    return ["bench.endtoend_training", json.dumps(stated)]
+
+
+def _heed(job: Training, out: Path) -> list[str]:
+    s = job.shape
+    settings = {
+        "subwords.size": s.vocab, "subwords.sampling": 0, "model.dim": s.dim, "model.heads": s.heads, "model.hidden": s.hidden,
+        "model.encoder_layers": s.layers, "model.decoder_layers": s.layers, "model.dropout": s.dropout, "task.r_drop": 0,
+        "task.tune_length_penalty": 0, "training.steps": job.steps, "training.valid_every": job.steps,
+        "training.batch_tokens": job.tokens, "training.rate": 0.001, "training.warmup": min(400, max(1, job.steps // 3)),
+    }  # fmt: skip
+    names = (("source", "train.source"), ("target", "train.target"))
+    names += (("valid-source", "valid.source"), ("valid-target", "valid.target"))
+    files = [word for option, name in names for word in (f"--{option}", str(job.folder / name))]
+    chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    options = ["--out", str(out), "--no-report", "--quiet", "--device", job.device, "--threads", str(job.threads)]
+    return ["heed", "train", *files, *options, *chosen]
+
+
+def write_pairs(folder: Path, count: int) -> None:
+    """Parallel texts of the phrasebook to train and to validate on."""
+    for part, name, own in (("train", "train", count), ("valid", "valid", min(1000, count))):
+        pairs = list(phrasebook.pairs(part, own))
+        for side in ("source", "target"):
+            text = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
+            (folder / f"{name}.{side}").write_text(text, encoding="utf-8", newline="\n")
 
 
 def in_turns(systems: dict[str, Callable[[], Run]], rounds: int, count_first: bool = False) -> dict[str, list[Run]]:
@@ -214,6 +279,10 @@ def main(words: Sequence[str]) -> int:
         if "memory" in args.rows:
             own = {"heed translate": command_line(asked._replace(source=files["memory"]), False)}
             _row(f"{4 * args.lines:,} lines", own, args, console, result, 4 * args.lines)
+        if "train" in args.rows:
+            write_pairs(folder, args.pairs)
+            job = Training(folder, SHAPES[args.shape], args.steps, args.tokens, args.threads, args.device)
+            _row(f"training, {args.steps:,} steps", training(job, args.before), args, console, result)
     return 0
 
 

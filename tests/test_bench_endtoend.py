@@ -1,13 +1,23 @@
 """The whole way in bench/endtoend.py: processes are measured, take turns, and do the same work. How fast, no test asks."""
 
 import json
+import random
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
-from bench import endtoend, endtoend_systems
+import torch
+from bench import endtoend, endtoend_systems, endtoend_training
 from bench.endtoend import Run
+from bench.rows import Shape
+from transformers import MarianMTModel
 
+import heed
+from heed.cli import main as cli
 from heed.decoding.config import UNGUARDED
+
+JOB = endtoend.Training(Path(), Shape(1000, 32, 2, 64, 1, 0.1), 4, 512, 1)
 
 
 def test_a_process_is_measured(tmp_path):
@@ -77,6 +87,7 @@ def models(tmp_path_factory):
 def test_names_are_those_of_the_systems(tmp_path, capsys):
     asked = endtoend.Asked(tmp_path, endtoend.write_texts(tmp_path, 2)["bulk"], 5, 25, 1, "cuda")
     every = {*endtoend.one_sentence(asked, tmp_path), *endtoend.bulk(asked, tmp_path)}
+    every |= {*endtoend.training(JOB._replace(folder=tmp_path), tmp_path)}
     assert every == {*endtoend.NAMES}
     with pytest.raises(SystemExit):
         endtoend.main(["--systems", "nobody"])
@@ -96,6 +107,47 @@ def test_the_device_is_told_unless_it_is_the_cpu(monkeypatch, tmp_path):
         run()
     devices = [[command[at + 1] for at, word in enumerate(command) if word == "--device"] for command in told]
     assert devices[1] == ["auto"] and ["auto", "cuda"] in devices  # as people type it, and on the GPU
+
+
+@pytest.mark.filterwarnings("default")
+def test_both_train_a_model_of_one_size_from_the_same_texts(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HEED_CACHE", str(tmp_path / "cache"))
+    job, threads = JOB._replace(folder=tmp_path), torch.get_num_threads()
+    endtoend.write_pairs(tmp_path, 600)
+    _, *words = endtoend._heed(job, tmp_path / "own")
+    assert cli.main(words) == 0
+    recipe = tomllib.loads((tmp_path / "own" / "recipe.toml").read_text("utf-8"))
+    assert (recipe["training"]["steps"], recipe["training"]["batch_tokens"], recipe["subwords"]["size"]) == (
+        4,
+        512,
+        1000,
+    )
+    _, stated = endtoend._marian(job, tmp_path / "peer")
+    endtoend_training.main(stated)
+    facts = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert facts["seconds"] > 0 and 4 < facts["loss"] < 8 and 0 <= facts["bleu"] < 10
+    models = heed.load(tmp_path / "own").model, MarianMTModel.from_pretrained(tmp_path / "peer")
+    own, peer = (sum(part.numel() for part in model.parameters()) for model in models)
+    tables = sum(part.numel() for part in models[1].parameters() if part.ndim == 2 and part.shape == (256, 32))
+    assert own - (peer - tables) == 2 * 2 * 32, (
+        "Heed norms the output of both sides, and Marian's parameters hold sinusoids"
+    )
+    torch.set_num_threads(threads)
+
+
+def test_batches_of_the_peer_keep_to_the_budget_and_miss_no_pair():
+    chance = random.Random(1)
+    sides = [[[chance.randrange(4, 50) for _ in range(chance.randrange(1, 30))] + [3] for _ in range(99)] for _ in "ab"]
+    made, found = endtoend_training.batches(*sides, budget=256, seed=1), []
+    while len(found) < 99:
+        sources, inputs, labels = next(made)
+        assert max(sources.size, labels.size) <= 256 and inputs.shape == labels.shape
+        assert (inputs[:, 0] == 2).all() and (
+            inputs[:, 1:][labels[:, 1:] >= 0] == labels[:, :-1][labels[:, 1:] >= 0]
+        ).all()
+        rows = zip(sources.tolist(), labels.tolist(), strict=True)
+        found += [([i for i in own if i], [i for i in other if i >= 0]) for own, other in rows]
+    assert sorted(found) == sorted(zip(*sides, strict=True))
 
 
 def test_the_guards_are_off_in_both_ways():
