@@ -163,7 +163,7 @@ def test_settings_that_contradict_each_other_are_refused():
         PairSettings(pair="order", halvings=1)
     with pytest.raises(ValueError, match=r"^task\.halvings is -1; it must be at least 0"):
         PairSettings(halvings=-1)
-    for length, halvings in ((24, 2), (28, 3)):  # 6 tokens; 3.5 tokens
+    for length, halvings in ((24, 2), (36, 3), (36, 10**12), (50, 2)):  # 6 tokens, 4.5, none, and 12.5
         with pytest.raises(ValueError, match=rf"^task\.halvings is {halvings}, but rows of {length} tokens"):
             PairSettings(length=length, halvings=halvings)
     with pytest.raises(ValueError, match=r"^training\.batch_tokens is for 0 rows of 24 tokens; raise it to fit at"):

@@ -53,7 +53,7 @@ class RowSettings:
                 )
         if self.halvings < 0:
             raise ValueError(f"task.halvings is {self.halvings}; it must be at least 0")
-        if self.length % 2**self.halvings or self.lengths[-1] < 8:
+        if self.length >> self.halvings < 8 or self.length % 2**self.halvings:
             raise ValueError(
                 f"task.halvings is {self.halvings}, but rows of {self.length} tokens (task.length) cannot be halved so "
                 "often: the shortest must be a whole number of tokens, at least 8"
